@@ -1,0 +1,125 @@
+# PYTHON chooses the interpreter (another one makes .venv anew); ARGS is handed to the command of demo, test,
+# bench and lock.
+
+UV ?= uv
+ARGS ?=
+
+VENV := .venv
+BIN := $(VENV)/bin
+PIP_INSTALL := $(BIN)/python -m pip install -qq --disable-pip-version-check
+
+# One empty file for each finished step of the set-up: what is done is not done again.
+DONE := $(VENV)/.done
+RUN_DONE := $(DONE)/project $(DONE)/java
+DEV_DONE := $(RUN_DONE) $(DONE)/dev
+
+# Without PYTHON, a .venv that is there serves, whichever interpreter made it.
+VENV_DONE := $(if $(PYTHON),$(DONE)/venv-$(subst /,-,$(PYTHON)),$(firstword $(wildcard $(DONE)/venv-*) $(DONE)/venv-python3))
+PYTHON ?= python3
+
+MAKEFLAGS += --no-builtin-rules
+.NOTPARALLEL: # two pips at once would spoil the environment
+.DEFAULT_GOAL := help
+
+# $(call packages,FILE): how many packages a lock file installs here
+packages = $$(grep '^[a-z].*==' $(1) | grep -vc win32)
+
+.PHONY: help
+help: # only the lines with two number signs are shown
+	@awk 'BEGIN { FS = ":.*## "; print "make TARGET [PYTHON=python3.12] [ARGS=\"...\"]" } \
+	  /^##@ / { printf "\n%s\n", substr($$0, 5) } \
+	  /^[a-z]+:.*## / { printf "  %-8s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+##@ Try it
+
+.PHONY: demo
+demo: $(RUN_DONE) ## Tour a lake in a scratch folder; installs only what running needs.
+	@$(BIN)/eventlake demo $(ARGS)
+
+##@ Work on it
+
+.PHONY: setup
+setup: $(DEV_DONE) ## Install everything for development into .venv.
+	@echo "ready: $(BIN)/eventlake"
+
+.PHONY: test
+test: $(DEV_DONE) ## Run the tests; ARGS="-k java" runs some of them.
+	$(BIN)/python -m pytest $(ARGS)
+
+.PHONY: check
+check: $(DEV_DONE) ## Check style, formatting, types and the import rules.
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports --no-logo
+
+.PHONY: format
+format: $(DEV_DONE) ## Mend style and formatting where a tool can.
+	$(BIN)/ruff check --fix .
+	$(BIN)/ruff format .
+
+.PHONY: bench
+bench: $(DEV_DONE) ## Measure the speed of the parts that matter.
+	$(BIN)/python -m bench $(ARGS)
+
+##@ Look after it
+
+# $(call pyproject,KEYS): the requirements found under these keys, one a line
+pyproject = $(PYTHON) -c 'import tomllib; print(*tomllib.load(open("pyproject.toml", "rb"))$(1), sep="\n")'
+LOCK := $(UV) pip compile --quiet --generate-hashes --universal --fork-strategy fewest --python-version 3.11 \
+  --custom-compile-command "make lock"
+
+# hatchling asks for it only when it installs in place, so pyproject.toml does not name it
+EDITABLE_NEEDS := editables
+
+.PHONY: lock
+lock: ## Pin every dependency of pyproject.toml by hash (needs uv); ARGS=--upgrade takes newer versions.
+	@command -v $(UV) >/dev/null || { echo "make lock needs uv: pip install uv, or make lock UV=path/to/uv" >&2; exit 1; }
+	$(LOCK) $(ARGS) pyproject.toml -o requirements/run.txt
+	$(LOCK) $(ARGS) pyproject.toml --group dev -c requirements/run.txt -o requirements/dev.txt
+	@build=$$($(call pyproject,["build-system"]["requires"])) && printf '%s\n' "$$build" $(EDITABLE_NEEDS) | \
+	  $(LOCK) $(ARGS) --no-annotate - -c requirements/dev.txt -o requirements/build.txt
+	@java=$$($(call pyproject,["project"]["optional-dependencies"]["java"])) && echo "$$java" | \
+	  $(LOCK) $(ARGS) --no-annotate - -o requirements/java.txt
+
+.PHONY: clean
+clean: ## Remove .venv, caches and built packages; a demo lake stays.
+	rm -rf $(VENV) .hypothesis .import_linter_cache .mypy_cache .pytest_cache .ruff_cache build dist
+	find . -name __pycache__ -type d -prune -exec rm -rf {} +
+
+# The steps of the set-up
+
+$(VENV_DONE):
+	@command -v $(PYTHON) >/dev/null || { \
+	  echo "no $(PYTHON) here: install Python 3.11 or newer, or name it: make setup PYTHON=path/to/python" >&2; exit 1; }
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { \
+	  echo "eventlake needs Python 3.11 or newer, and $(PYTHON) is older: make setup PYTHON=python3.12" >&2; exit 1; }
+	@echo "making $(VENV) with $$($(PYTHON) --version)…"
+	@$(PYTHON) -m venv --clear $(VENV)
+	@mkdir -p $(DONE) && touch $@
+
+$(DONE)/run: $(VENV_DONE) requirements/run.txt requirements/build.txt
+	@echo "installing $(call packages,$(filter %.txt,$^)) packages for running (Spark is large: a minute or two)…"
+	@$(PIP_INSTALL) --require-hashes $(patsubst %,-r %,$(filter %.txt,$^))
+	@touch $@
+
+$(DONE)/project: $(DONE)/run pyproject.toml
+	@echo "installing eventlake itself…"
+	@$(PIP_INSTALL) --no-deps --no-build-isolation -e .
+	@touch $@
+
+$(DONE)/java: $(DONE)/run requirements/java.txt | $(DONE)/project
+	@java=$$($(BIN)/python -c 'from eventlake.runners import java; print(java.machine_java_home() or "")') && \
+	if [ -n "$$java" ]; then \
+	  echo "using the Java in $$java"; \
+	else \
+	  echo "installing a Java runtime: this machine has no Java 17 or newer…"; \
+	  $(PIP_INSTALL) --require-hashes -r requirements/java.txt || { \
+	    echo "that failed: install a JDK 17, then run make again" >&2; exit 1; }; \
+	fi
+	@touch $@
+
+$(DONE)/dev: $(DONE)/run requirements/dev.txt
+	@echo "installing the rest of $(call packages,requirements/dev.txt) packages for development…"
+	@$(PIP_INSTALL) --require-hashes -r requirements/dev.txt
+	@touch $@

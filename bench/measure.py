@@ -1,0 +1,122 @@
+"""What a command and everything it starts cost: wall time, CPU time and memory of the whole process tree.
+
+CPU seconds are the larger of two lower bounds:
+
+* `os.wait4` of the command itself and of every orphan it left. The rusage holds the process and all its
+  descendants that were waited for, down to those too short-lived for any sampling. A process whose parent ended
+  first (Spark's JVM after the driver, Python workers after their daemon) would be waited for by init and be
+  lost; on Linux this process therefore makes itself the heir of orphans (`PR_SET_CHILD_SUBREAPER`).
+* the last `psutil` sample of each process ever seen in the tree, ten times a second. It counts where orphans
+  cannot be inherited (macOS), or where someone discards the rusage of its children by ignoring SIGCHLD.
+
+Wall time ends when the command does; the CPU time of what it leaves behind is waited for and counted.
+Memory is the largest sum of resident sizes over the tree in one sample; shared pages count in each process.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import ctypes
+import os
+import subprocess
+import sys
+import threading
+import time
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import psutil  # type: ignore[import-untyped]
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+    from pathlib import Path
+
+_SAMPLE_SECONDS = 0.1
+_ORPHANS_END_WITHIN_SECONDS = 30.0
+_PR_SET_CHILD_SUBREAPER = 36
+
+
+@dataclass(frozen=True)
+class Cost:
+    wall_seconds: float
+    cpu_seconds: float
+    peak_bytes: int
+
+
+class CommandFailed(Exception):  # noqa: N818 - it is an outcome, told with the end of the command's log
+    pass
+
+
+def measured(command: Sequence[str | Path], *, environment: Mapping[str, str], log: Path) -> Cost:
+    """Run the command to its end, its output going to `log`, and tell what it cost."""
+    _inherit_orphans()
+    with log.open("wb") as output:
+        started = time.perf_counter()
+        process = subprocess.Popen(command, stdout=output, stderr=subprocess.STDOUT, env=environment)
+    sampler = _Sampler()
+    sampler.start()
+    _, status, usage = os.wait4(process.pid, 0)
+    wall_seconds = time.perf_counter() - started
+    process.returncode = os.waitstatus_to_exitcode(status)  # it was waited for behind the back of subprocess
+    waited_for_seconds = usage.ru_utime + usage.ru_stime + _orphans_cpu_seconds()
+    sampler.stop()
+    if process.returncode != 0:
+        end = "\n".join(log.read_text(errors="replace").splitlines()[-30:])
+        raise CommandFailed(f"exit code {process.returncode} of {' '.join(map(str, command))}\n{end}")
+    return Cost(wall_seconds, max(waited_for_seconds, sampler.cpu_seconds), sampler.peak_bytes)
+
+
+def _inherit_orphans() -> None:
+    if sys.platform == "linux":
+        ctypes.CDLL(None, use_errno=True).prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
+
+
+def _orphans_cpu_seconds() -> float:
+    """Wait for the processes that the command left behind; end those that do not end by themselves."""
+    deadline = time.monotonic() + _ORPHANS_END_WITHIN_SECONDS
+    seconds = 0.0
+    with contextlib.suppress(ChildProcessError):  # raised when nobody is left
+        while True:
+            pid, _, usage = os.wait4(-1, os.WNOHANG)
+            if pid:
+                seconds += usage.ru_utime + usage.ru_stime
+            elif time.monotonic() > deadline:
+                for orphan in psutil.Process().children():
+                    orphan.kill()
+            else:
+                time.sleep(_SAMPLE_SECONDS / 10)
+    return seconds
+
+
+class _Sampler(threading.Thread):
+    """Looks at the tree until it is stopped, and remembers the CPU seconds of each process it ever saw."""
+
+    def __init__(self) -> None:
+        super().__init__(daemon=True)
+        self.peak_bytes = 0
+        self._seen: dict[psutil.Process, float] = {}
+        self._stopped = threading.Event()
+
+    @property
+    def cpu_seconds(self) -> float:
+        return sum(self._seen.values())
+
+    def run(self) -> None:
+        while not self._stopped.wait(_SAMPLE_SECONDS):
+            self._sample()
+
+    def stop(self) -> None:
+        self._stopped.set()
+        self.join()
+
+    def _sample(self) -> None:
+        # Everything below this process: the command, its descendants, and the orphans that were inherited.
+        for process in psutil.Process().children(recursive=True):
+            self._seen.setdefault(process, 0.0)
+        resident = 0
+        for process in self._seen:
+            with contextlib.suppress(psutil.Error), process.oneshot():
+                times = process.cpu_times()
+                self._seen[process] = times.user + times.system
+                resident += process.memory_info().rss
+        self.peak_bytes = max(self.peak_bytes, resident)

@@ -1,0 +1,95 @@
+"""Putting existing raw files into the archive.
+
+A file's name in the archive comes from its content: importing the same file again, under any name, finds it there.
+The content is kept as it is; a plain file is only compressed.
+"""
+
+import hashlib
+import re
+import shutil
+import uuid
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from isal import igzip
+
+from eventlake.archive import layout
+from eventlake.archive.reader import Lines, UnreadableFileError, read_lines
+from eventlake.errors import InvalidSettingsError
+from eventlake.schema import exact_json, instants
+from eventlake.storage.files import Storage
+
+_LOOK_AT = 1000  # lines searched for the day on which a file's events were received
+
+
+class Imported(NamedTuple):
+    file: Path
+    path: str
+    is_new: bool
+
+
+def find_raw_files(places: Iterable[Path]) -> list[Path]:
+    """The files that were named, and all files in the folders that were."""
+    found = []
+    for place in places:
+        if place.is_dir():
+            found += sorted(file for file in place.rglob("*") if file.is_file() and not file.name.startswith((".", "_")))
+        elif place.is_file():
+            found.append(place)
+        else:
+            raise InvalidSettingsError(f"there is no file or folder {place}", fix="name existing raw files")
+    return found
+
+
+def import_file(storage: Storage, source_id: str, file: Path, *, now_micros: int) -> Imported:
+    """Copy one raw file into the archive, unless it is there."""
+    digest = hashlib.blake2b(digest_size=16)
+    with file.open("rb") as raw:
+        while block := raw.read(1 << 20):
+            digest.update(block)
+    target = layout.path(source_id, _received_day(file, now_micros), f"{digest.hexdigest()}.gz")
+    if storage.stat(target):
+        return Imported(file, target, is_new=False)
+    hidden = f"{target.rpartition('/')[0]}/.{uuid.uuid4().hex}"
+    with file.open("rb") as raw, storage.open_output(hidden) as sink:
+        if raw.read(2) == b"\x1f\x8b":
+            raw.seek(0)
+            shutil.copyfileobj(raw, sink, 1 << 20)
+        else:
+            raw.seek(0)
+            with igzip.IGzipFile(filename="", fileobj=sink, mode="wb", compresslevel=2, mtime=0) as compressed:
+                shutil.copyfileobj(raw, compressed, 1 << 20)
+    storage.move(hidden, target)
+    return Imported(file, target, is_new=True)
+
+
+def _received_day(file: Path, now_micros: int) -> int:
+    """When the first event of a file was received; else the day its folder names; else today."""
+    with file.open("rb") as raw:
+        for event in _first_events(raw):
+            received = event.get("receivedAt")
+            instant = instants.parse(received) if isinstance(received, str) else None
+            if instant:
+                return instant.micros
+    if re.fullmatch(r"\d{12,13}", file.parent.name):
+        return int(file.parent.name) * 1000
+    return now_micros
+
+
+def _first_events(raw: Any) -> Iterator[dict[str, Any]]:
+    looked_at = 0
+    try:
+        for block in read_lines(raw):
+            for line in block.lines if isinstance(block, Lines) else ():
+                looked_at += 1
+                if looked_at > _LOOK_AT:
+                    return
+                try:
+                    value = exact_json.parse(line).value
+                except exact_json.NotJsonError:
+                    continue
+                if isinstance(value, dict):
+                    yield value
+    except UnreadableFileError:
+        return  # the sync will say so, with the file's name

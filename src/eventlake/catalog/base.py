@@ -1,0 +1,66 @@
+"""Where query engines learn which tables exist."""
+
+from dataclasses import dataclass
+from typing import NamedTuple, Protocol
+
+from eventlake.schema.evolve import Column, TableSchema
+from eventlake.schema.types import ColumnType
+
+
+@dataclass(frozen=True)
+class CatalogTable:
+    """A table as the catalog has it."""
+
+    database: str
+    name: str
+    source_id: str
+    segment_type: str
+    location: str
+    partition_keys: tuple[str, ...]
+    schema: TableSchema
+
+
+@dataclass(frozen=True)
+class TableChange:
+    """What one run does to one table."""
+
+    database: str
+    table: str
+    source_id: str
+    segment_type: str
+    location: str
+    partition_keys: tuple[str, ...]
+    added: tuple[Column, ...] = ()
+    retyped: tuple[tuple[str, ColumnType], ...] = ()
+    partitions: tuple[tuple[str, ...], ...] = ()
+    anew: bool = False  # its partitions are no longer what they were: forget the old ones
+
+
+class SchemaEvent(NamedTuple):
+    """One entry of a table's history."""
+
+    column: str
+    change: str  # added, retyped
+    type: str
+    old_type: str | None
+    run_id: str
+    at: int
+
+
+class Catalog(Protocol):
+    """All methods that change something may be called again without further effect."""
+
+    def tables(self, source_id: str | None = None) -> list[CatalogTable]:
+        """All tables, or those of one source, in order of their names."""
+
+    def partitions(self, database: str, table: str) -> list[tuple[str, ...]]:
+        """The values of a table's partitions, in order."""
+
+    def history(self, database: str, table: str) -> list[SchemaEvent]:
+        """When each column came or changed its type, and in which run; oldest first."""
+
+    def apply(self, change: TableChange, *, run_id: str, at: int) -> None:
+        """Create the table or append its columns, set types, and add partitions."""
+
+    def drop(self, database: str, table: str) -> None:
+        """Forget a table; its files stay."""

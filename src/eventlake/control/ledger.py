@@ -1,0 +1,112 @@
+"""What is in the lake: which raw files were loaded, and which files hold their rows."""
+
+from collections.abc import Iterable
+from typing import Any, NamedTuple
+
+import msgspec
+import sqlalchemy as sa
+
+from eventlake.control import database as db
+
+
+class LoadedFile(NamedTuple):
+    """A raw file that was loaded, with its books."""
+
+    source_id: str
+    path: str
+    size: int
+    etag: str
+    run_id: str
+    lines: int
+    loaded: int
+    duplicates: int
+    suppressed: int
+    blocked: int
+    quarantined: int
+    checksum: str
+    first_received: int | None
+    last_received: int | None
+
+
+class LakeFile(NamedTuple):
+    """A data file of the lake."""
+
+    path: str
+    source_id: str
+    segment_type: str
+    partition: list[str]
+    rows: int
+    size: int
+    first_received: int
+    last_received: int
+    run_id: str
+
+
+class Entry(msgspec.Struct):
+    """What one run changes in the ledger. Recording it twice has no further effect."""
+
+    run_id: str
+    source_id: str
+    at: int
+    report: list[dict[str, Any]]
+    raw_files: list[LoadedFile] = []
+    data_files: list[LakeFile] = []
+    removed_data_files: list[str] = []
+    index_files: list[str] = []
+    removed_index_files: list[str] = []
+    quarantine_files: list[str] = []
+    source_settings: dict[str, Any] | None = None
+
+
+class Ledger:
+    def __init__(self, engine: sa.Engine) -> None:
+        self._engine = engine
+
+    def raw_files(self, source_id: str) -> dict[str, LoadedFile]:
+        """The raw files of a source that were loaded, by path."""
+        query = sa.select(db.raw_files).where(db.raw_files.c.source_id == source_id)
+        with self._engine.connect() as connection:
+            return {row.path: LoadedFile(**row._mapping) for row in connection.execute(query)}
+
+    def data_files(self, source_id: str, segment_type: str | None = None) -> list[LakeFile]:
+        query = sa.select(db.data_files).where(db.data_files.c.source_id == source_id).order_by(db.data_files.c.path)
+        if segment_type is not None:
+            query = query.where(db.data_files.c.segment_type == segment_type)
+        with self._engine.connect() as connection:
+            return [LakeFile(**row._mapping) for row in connection.execute(query)]
+
+    def index_files(self, source_id: str, *, synced_since: int | None = None) -> list[str]:
+        query = sa.select(db.index_files.c.path).where(db.index_files.c.source_id == source_id)
+        if synced_since is not None:
+            query = query.where(db.index_files.c.synced_at >= synced_since)
+        with self._engine.connect() as connection:
+            return list(connection.scalars(query.order_by(db.index_files.c.path)))
+
+    def quarantine_files(self) -> list[tuple[str, str, str]]:
+        """Path, source and run of every file with quarantined lines."""
+        query = sa.select(db.quarantine_files).order_by(db.quarantine_files.c.path)
+        with self._engine.connect() as connection:
+            return [(row.path, row.source_id, row.run_id) for row in connection.execute(query)]
+
+    def record(self, entry: Entry) -> None:
+        """Make a run's changes the truth, all at once, and its run finished."""
+        with self._engine.begin() as connection:
+            _delete(connection, db.data_files, entry.removed_data_files)
+            _delete(connection, db.index_files, entry.removed_index_files)
+            db.upsert(connection, db.raw_files, [file._asdict() for file in entry.raw_files])
+            db.upsert(connection, db.data_files, [file._asdict() for file in entry.data_files])
+            of_run = {"source_id": entry.source_id, "run_id": entry.run_id}
+            index = [{"path": path, **of_run, "synced_at": entry.at} for path in entry.index_files]
+            db.upsert(connection, db.index_files, index)
+            db.upsert(connection, db.quarantine_files, [{"path": path, **of_run} for path in entry.quarantine_files])
+            if entry.source_settings is not None:
+                here = db.sources.c.id == entry.source_id
+                connection.execute(db.sources.update().where(here).values(settings=entry.source_settings))
+            done = {"status": "finished", "report": entry.report, "finished_at": entry.at}
+            connection.execute(db.runs.update().where(db.runs.c.run_id == entry.run_id).values(**done))
+
+
+def _delete(connection: sa.Connection, table: sa.Table, paths: Iterable[str]) -> None:
+    keys = [{"old": path} for path in paths]
+    if keys:
+        connection.execute(table.delete().where(table.c.path == sa.bindparam("old")), keys)

@@ -1,0 +1,71 @@
+"""The history of runs."""
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import sqlalchemy as sa
+
+from eventlake.control import database as db
+from eventlake.errors import NotFoundError
+
+
+class Run(NamedTuple):
+    run_id: str
+    source_id: str
+    kind: str  # sync, replay, rebuild
+    status: str  # running, finished, failed
+    step: str
+    started_at: int
+    finished_at: int | None
+    report: list[dict[str, Any]] | None
+
+    @property
+    def outcome(self) -> str:
+        """The word that Segment's sync history has for it."""
+        if self.status == "running":
+            return f"Running: {self.step}"
+        if self.status == "failed":
+            return "Failed"
+        return "Partial Success" if self.report and self.report[0].get("failed_files") else "Success"
+
+
+class Runs:
+    """The runs that a workspace database knows."""
+
+    def __init__(self, engine: sa.Engine, now: Callable[[], int]) -> None:
+        self._engine = engine
+        self._now = now
+
+    def start(self, run_id: str, source_id: str, kind: str) -> None:
+        row = {"run_id": run_id, "source_id": source_id, "kind": kind, "status": "running", "step": "discover"}
+        with self._engine.begin() as connection:
+            connection.execute(db.runs.insert().values(**row, started_at=self._now()))
+
+    def at_step(self, run_id: str, step: str) -> None:
+        self._update(run_id, step=step)
+
+    def failed(self, run_id: str, report: list[dict[str, Any]]) -> None:
+        self._update(run_id, status="failed", report=report, finished_at=self._now())
+
+    def _update(self, run_id: str, **values: Any) -> None:
+        with self._engine.begin() as connection:
+            connection.execute(db.runs.update().where(db.runs.c.run_id == run_id).values(**values))
+
+    def unfinished(self, source_id: str) -> list[Run]:
+        return self._select(db.runs.c.source_id == source_id, db.runs.c.status == "running")
+
+    def latest(self, limit: int, source_id: str | None = None) -> list[Run]:
+        return self._select(*([db.runs.c.source_id == source_id] if source_id else []), limit=limit)
+
+    def get(self, run_id: str | None) -> Run:
+        """One run; without an id, the latest."""
+        found = self._select(*([db.runs.c.run_id == run_id] if run_id else []), limit=1)
+        if not found:
+            problem = f"there is no run {run_id}" if run_id else "there is no run yet"
+            raise NotFoundError(problem, fix="see `eventlake runs`, or start one with `eventlake sync`")
+        return found[0]
+
+    def _select(self, *conditions: sa.ColumnElement[bool], limit: int | None = None) -> list[Run]:
+        query = sa.select(db.runs).where(*conditions).order_by(db.runs.c.started_at.desc(), db.runs.c.run_id.desc())
+        with self._engine.connect() as connection:
+            return [Run(**row._mapping) for row in connection.execute(query.limit(limit))]

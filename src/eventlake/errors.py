@@ -1,0 +1,57 @@
+"""Every error that eventlake raises on purpose, sorted by who must act.
+
+    EventLakeError
+    ├── SetupError                 somebody must change something: do not retry
+    │   ├── InvalidSettingsError   a setting is missing or not allowed
+    │   ├── NotFoundError          a name that does not exist was asked for
+    │   └── PermissionMissingError the program may not do what it must
+    ├── BusyError                  another run holds the source: try later
+    ├── TransientError             worth another attempt
+    └── InternalError              a law of eventlake does not hold: nothing is published
+
+Each class carries the code that sync reports show; each message says what happened and what to do.
+"""
+
+from typing import ClassVar
+
+
+class EventLakeError(Exception):
+    """Anything this program raises on purpose."""
+
+    code: ClassVar[str] = "internal_error"
+
+    def __init__(self, problem: str, *, fix: str) -> None:
+        super().__init__(problem)
+        self.problem = problem
+        self.fix = fix
+
+    def __str__(self) -> str:
+        return f"{self.problem}\n  Fix: {self.fix}"
+
+
+class SetupError(EventLakeError):
+    code = "invalid_settings"
+
+
+class InvalidSettingsError(SetupError):
+    code = "invalid_settings"
+
+
+class NotFoundError(SetupError):
+    code = "not_found"
+
+
+class PermissionMissingError(SetupError):
+    code = "insufficient_permissions"
+
+
+class BusyError(EventLakeError):
+    code = "busy"
+
+
+class TransientError(EventLakeError):
+    code = "service_unavailable"
+
+
+class InternalError(EventLakeError):
+    code = "internal_error"

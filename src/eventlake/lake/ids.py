@@ -1,0 +1,169 @@
+"""Message ids as numbers: hashing, sorting, and files that can be read by shares of the hash range.
+
+A message id is kept as a 128-bit hash in two 64-bit halves, sorted. A file of ids is
+
+    magic │ number of ids │ 257 fences: where each value of the first byte begins │ one array per field
+
+so a share of the range can be read from any file without the rest, and a look-up mostly needs only the first half
+of each hash: eight bytes per message.
+"""
+
+import hashlib
+from collections.abc import Iterable, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+MAGIC = b"EVLIDS01"
+BUCKETS = 256
+_HALF = 1 << 64
+_FENCES_AT = len(MAGIC) + 8
+_ARRAYS_AT = _FENCES_AT + 8 * (BUCKETS + 1)
+
+Array = npt.NDArray[Any]
+
+# What is kept of each message, in the order of the file. The index in the lake keeps the first four.
+FIELDS: dict[str, str] = {
+    "high": "<u8",
+    "low": "<u8",
+    "received": "<i8",  # microseconds since 1970
+    "table": "<u8",  # see table_key
+    "digest": "<u4",  # of the raw line: decides between copies received at the same instant
+    "file": "<u4",  # which raw file of the run
+    "row": "<u4",  # which row of its table in the staged file
+}
+INDEX_FIELDS = ("high", "low", "received", "table")
+
+
+def message_hash(message_id: str) -> bytes:
+    return content_hash(message_id.encode())
+
+
+def content_hash(content: bytes) -> bytes:
+    return hashlib.blake2b(content, digest_size=16).digest()
+
+
+def table_key(segment_type: str) -> int:
+    """A table as a number that is the same in every run."""
+    return int.from_bytes(hashlib.blake2b(segment_type.encode(), digest_size=8).digest(), "big")
+
+
+class Share(NamedTuple):
+    """The hashes whose first byte is in [start, stop)."""
+
+    start: int
+    stop: int
+
+
+def shares(parts: int) -> list[Share]:
+    edges = [BUCKETS * part // parts for part in range(parts + 1)]
+    return [Share(start, stop) for start, stop in zip(edges, edges[1:], strict=False) if start < stop]
+
+
+class Ids:
+    """Messages as arrays of one length, one array per field."""
+
+    def __init__(self, arrays: dict[str, Array]) -> None:
+        self.arrays = arrays
+
+    def __len__(self) -> int:
+        return len(self.arrays["high"])
+
+    def __getitem__(self, field: str) -> Array:
+        return self.arrays[field]
+
+    def take(self, which: Any) -> "Ids":
+        return Ids({name: values[which] for name, values in self.arrays.items()})
+
+    def ordered(self, *then: str) -> "Ids":
+        """Sorted by hash, then by the fields named."""
+        return self.take(np.lexsort([self[name] for name in (*reversed(then), "low", "high")]))
+
+
+def empty(fields: Iterable[str] = FIELDS) -> Ids:
+    return Ids({name: np.empty(0, FIELDS[name]) for name in fields})
+
+
+def joined(parts: Sequence[Ids]) -> Ids:
+    if not parts:
+        return empty()
+    return Ids({name: np.concatenate([part[name] for part in parts]) for name in parts[0].arrays})
+
+
+def from_digests(digests: Sequence[bytes]) -> dict[str, Array]:
+    halves = np.frombuffer(b"".join(digests), dtype=">u8").reshape(-1, 2).astype("<u8")
+    return {"high": halves[:, 0].copy(), "low": halves[:, 1].copy()}
+
+
+def checksum_of(high: int, low: int) -> int:
+    """The checksum of some messages: the sums of their first and of their second halves, modulo 2^64 each.
+
+    It is the same in any order, and another one as soon as one message differs.
+    """
+    return high % _HALF * _HALF + low % _HALF
+
+
+def add_checksums(one: int, other: int) -> int:
+    return checksum_of(one // _HALF + other // _HALF, one % _HALF + other % _HALF)
+
+
+def write(sink: pa.NativeFile, messages: Ids) -> None:
+    """Write messages, sorted by hash, at the sink's position."""
+    first_bytes = np.arange(BUCKETS, dtype=np.uint64) << np.uint64(56)
+    fences = np.append(np.searchsorted(messages["high"], first_bytes), len(messages)).astype("<u8")
+    sink.write(MAGIC + len(messages).to_bytes(8, "little"))
+    sink.write(fences.tobytes())
+    for name, values in messages.arrays.items():
+        sink.write(np.ascontiguousarray(values, FIELDS[name]).tobytes())
+
+
+class IdFile:
+    """Messages in a file, or in a part of one that begins at `offset`."""
+
+    def __init__(self, source: pa.NativeFile, offset: int = 0, fields: Sequence[str] = INDEX_FIELDS) -> None:
+        self._source = source
+        head = source.read_at(_ARRAYS_AT, offset)
+        if head[: len(MAGIC)] != MAGIC:
+            raise ValueError("not a file of message ids")
+        self._count = int.from_bytes(head[len(MAGIC) : _FENCES_AT], "little")
+        self._fences = np.frombuffer(head, "<u8", offset=_FENCES_AT).astype(np.int64)
+        self._start = {}
+        position = offset + _ARRAYS_AT
+        for name in fields:
+            self._start[name] = position
+            position += self._count * np.dtype(FIELDS[name]).itemsize
+
+    def __len__(self) -> int:
+        return self._count
+
+    def read(self, share: Share, fields: Iterable[str]) -> Ids:
+        begin, end = int(self._fences[share.start]), int(self._fences[share.stop])
+        return Ids({name: self._array(name, begin, end) for name in fields})
+
+    def _array(self, name: str, begin: int, end: int) -> Array:
+        dtype = np.dtype(FIELDS[name])
+        size = (end - begin) * dtype.itemsize
+        if not size:
+            return np.empty(0, dtype)
+        self._source.seek(self._start[name] + begin * dtype.itemsize)
+        return np.frombuffer(self._source.read_buffer(size), dtype)
+
+    def positions(self, share: Share, wanted: Ids) -> Array:
+        """For each wanted message (sorted by hash): where it is in this share of the file, or -1."""
+        held = self.read(share, ["high"])["high"]
+        found = np.full(len(wanted), -1, np.int64)
+        if not len(held) or not len(wanted):
+            return found
+        at = np.minimum(np.searchsorted(held, wanted["high"]), len(held) - 1)
+        candidates = np.flatnonzero(held[at] == wanted["high"])
+        if len(candidates):
+            low = self.read(share, ["low"])["low"]
+            same = low[at[candidates]] == wanted["low"][candidates]
+            found[candidates[same]] = at[candidates[same]]
+            for which in candidates[~same]:  # two hashes that share their first half: as good as never
+                end = np.searchsorted(held, wanted["high"][which], side="right")
+                match = np.flatnonzero(low[at[which] : end] == wanted["low"][which])
+                found[which] = at[which] + match[0] if len(match) else -1
+        return found

@@ -1,0 +1,63 @@
+"""Lines that are not events, kept with their file, their position and the reason."""
+
+from typing import NamedTuple
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from eventlake.storage.files import Storage
+
+KEPT = 1 << 20  # bytes of a line that are kept; the whole line stays in the raw archive
+
+SCHEMA = pa.schema(
+    [
+        ("raw_file", pa.string()),
+        ("line", pa.int64()),
+        ("reason", pa.string()),
+        ("size", pa.int64()),
+        ("content", pa.binary()),  # not text: a line may be quarantined because it is not UTF-8
+    ]
+)
+
+
+class Quarantined(NamedTuple):
+    raw_file: str
+    line: int
+    reason: str
+    size: int
+    content: bytes
+
+
+class QuarantineFile:
+    """Writes the quarantined lines of one task, in bounded memory; makes no file if there are none."""
+
+    def __init__(self, storage: Storage, path: str) -> None:
+        self.path = path
+        self.rows = 0
+        self._storage = storage
+        self._pending: list[Quarantined] = []
+        self._pending_bytes = 0
+        self._writer: pq.ParquetWriter | None = None
+
+    def add(self, line: Quarantined) -> None:
+        kept = line._replace(content=line.content[:KEPT])
+        self._pending.append(kept)
+        self._pending_bytes += len(kept.content)
+        if self._pending_bytes > 16 * KEPT or len(self._pending) >= 10_000:
+            self._flush()
+
+    def _flush(self) -> None:
+        if self._writer is None:
+            self._writer = pq.ParquetWriter(self._storage.open_output(self.path), SCHEMA, compression="zstd")
+        columns = zip(*self._pending, strict=True)
+        self._writer.write_batch(pa.RecordBatch.from_arrays(
+            [pa.array(values, field.type) for values, field in zip(columns, SCHEMA, strict=True)], schema=SCHEMA
+        ))
+        self.rows += len(self._pending)
+        self._pending, self._pending_bytes = [], 0
+
+    def close(self) -> None:
+        if self._pending:
+            self._flush()
+        if self._writer is not None:
+            self._writer.close()

@@ -1,0 +1,93 @@
+"""Staged files: the events of one task between parsing and publishing.
+
+One file holds all tables of the task, one Arrow stream after the other, and its message ids, so that a thousand
+tables times a hundred tasks are a hundred files. Where each piece lies goes to the driver with the task's result:
+a file without a result is an orphan of a lost attempt, and cleaning removes it.
+"""
+
+import json
+from collections.abc import Iterable
+from types import TracebackType
+from typing import NamedTuple, Self
+
+import pyarrow as pa
+
+from eventlake.lake import ids
+from eventlake.schema.kinds import Kind
+from eventlake.storage.files import Storage
+
+RECEIVED = "_received"
+RESCUED = "_rescued"
+_OPTIONS = pa.ipc.IpcWriteOptions(compression="lz4")
+
+
+class Field(NamedTuple):
+    """The values of one kind found at one place of the events."""
+
+    column: str
+    pointer: str
+    kind: Kind
+
+    def encoded(self) -> str:
+        return json.dumps([self.column, self.pointer, self.kind.value])
+
+    @classmethod
+    def decoded(cls, text: str) -> Self:
+        column, pointer, kind = json.loads(text)
+        return cls(column, pointer, Kind(kind))
+
+
+class Segment(NamedTuple):
+    """Some rows of one table in a staged file."""
+
+    path: str
+    offset: int
+    size: int
+    first_row: int
+    rows: int
+
+
+class IdSegment(NamedTuple):
+    """Sorted message ids in a staged file."""
+
+    path: str
+    offset: int
+    count: int
+
+
+class StagedFile:
+    """Writes one staged file."""
+
+    def __init__(self, storage: Storage, path: str) -> None:
+        self.path = path
+        self._sink = storage.open_output(path)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._sink.close()
+
+    def append(self, rows: pa.RecordBatch, first_row: int) -> Segment:
+        offset = self._sink.tell()
+        with pa.ipc.new_stream(self._sink, rows.schema, options=_OPTIONS) as writer:
+            writer.write_batch(rows)
+        return Segment(self.path, offset, self._sink.tell() - offset, first_row, rows.num_rows)
+
+    def append_ids(self, messages: ids.Ids) -> IdSegment:
+        offset = self._sink.tell()
+        ids.write(self._sink, messages)
+        return IdSegment(self.path, offset, len(messages))
+
+
+def read_segment(source: pa.NativeFile, segment: Segment) -> pa.RecordBatch:
+    source.seek(segment.offset)
+    with pa.ipc.open_stream(source.read_buffer(segment.size)) as reader:
+        return reader.read_next_batch()
+
+
+def rows_with(columns: Iterable[tuple[str, pa.Array]]) -> pa.RecordBatch:
+    pairs = list(columns)
+    return pa.RecordBatch.from_arrays([values for _, values in pairs], names=[name for name, _ in pairs])

@@ -1,0 +1,94 @@
+"""Sync reports, in the place and form that Segment documents, extended with the books.
+
+A report is a list of JSON objects, one per line: first the whole run (`type` = `source`), then one per table
+(`type` = `event`). Fields that do not apply are left out.
+"""
+
+import json
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from typing import Any
+
+from eventlake.lake.layout import REPORTS
+
+
+@dataclass(frozen=True)
+class RunHead:
+    """What every line of a report repeats."""
+
+    workspace_id: str
+    source_id: str
+    run_id: str
+    database: str
+    start_ns: int
+    replay_from: int | None = None  # microseconds
+    replay_to: int | None = None
+    is_replay: bool = False
+
+    def line(self, kind: str, status: str, finish_ns: int) -> dict[str, Any]:
+        line: dict[str, Any] = {
+            "type": kind,
+            "workspace_id": self.workspace_id,
+            "source_id": self.source_id,
+            "run_id": self.run_id,
+            "start_time": time_text(self.start_ns),
+            "finish_time": time_text(finish_ns),
+            "duration_mins": max(0, finish_ns - self.start_ns) // 60_000_000_000,
+            "status": status,
+            "table_name": "",
+            "database": self.database,
+        }
+        if self.is_replay:
+            line["replay"] = True
+            if self.replay_from is not None:
+                line["replay_from"] = time_text(self.replay_from * 1000)
+            if self.replay_to is not None:
+                line["replay_to"] = time_text(self.replay_to * 1000)
+        return line
+
+
+@dataclass
+class TableLine:
+    """The report of one table."""
+
+    table_name: str
+    row_count: int
+    is_new: bool
+    partitions: list[dict[str, str]]
+    new_columns: list[dict[str, str]]
+    extra: dict[str, Any] = field(default_factory=dict)
+
+
+def finished(head: RunHead, finish_ns: int, tables: list[TableLine], extra: dict[str, Any]) -> list[dict[str, Any]]:
+    """The lines of a run that finished; `extra` is what eventlake tells beyond Segment."""
+    source = head.line("source", "finished", finish_ns)
+    source["row_count"] = sum(table.row_count for table in tables)
+    lines = [source | extra]
+    for table in tables:
+        line = head.line("event", "finished", finish_ns)
+        line |= {"table_name": table.table_name, "row_count": table.row_count, "is_new": table.is_new}
+        if table.partitions:
+            line["partitions"] = table.partitions
+        if table.new_columns:
+            line["new_columns"] = table.new_columns
+        lines.append(line | table.extra)
+    return lines
+
+
+def failed(head: RunHead, finish_ns: int, error: str, error_code: str) -> list[dict[str, Any]]:
+    return [head.line("source", "failed", finish_ns) | {"error": error, "error_code": error_code}]
+
+
+def path(line: dict[str, Any]) -> str:
+    """Where the report with this first line lies; its day is the day of the sync, not of the data."""
+    return f"{REPORTS}/day={line['start_time'][:10]}/source={line['source_id']}/run_id={line['run_id']}/report.json"
+
+
+def encoded(lines: list[dict[str, Any]]) -> bytes:
+    return "".join(json.dumps(line, ensure_ascii=False) + "\n" for line in lines).encode()
+
+
+def time_text(nanoseconds: int) -> str:
+    """`2026-01-31 08:30:00.000000001`, in UTC."""
+    seconds, rest = divmod(nanoseconds, 1_000_000_000)
+    return f"{datetime.fromtimestamp(seconds, UTC):%Y-%m-%d %H:%M:%S}.{rest:09d}"

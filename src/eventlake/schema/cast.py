@@ -1,0 +1,149 @@
+"""Casting a column to its type; what does not fit is handed back, never dropped.
+
+A cast is made when it is exact or only widens. Otherwise the cell is null and the value is a misfit. Two casts keep
+a useful cell although they lose something: a number with more than six decimals is rounded, and a date-time finer
+than a microsecond is cut; the original is then a misfit too, unless the source does not want these kept.
+"""
+
+import json
+import re
+from collections.abc import Callable
+from decimal import Decimal
+from typing import Any, NamedTuple
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from eventlake.schema import instants
+from eventlake.schema.numbers import to_decimal
+from eventlake.schema.kinds import Kind, Typed
+from eventlake.schema.types import ColumnType
+
+_WHOLE = re.compile(r"-?[1-9]\d{0,18}|0", re.ASCII)
+_PLAIN_NUMBER = re.compile(r"-?(0|[1-9]\d{0,31})(\.\d{1,6})?", re.ASCII)
+
+ROUNDED = "rounded to six decimals"
+CUT = "finer than a microsecond"
+SPELLING = "sent as text"
+FRACTION = "not a whole number"
+TOO_LARGE = "does not fit"
+NO_ROOM = "the table has its limit of columns"
+
+# With these the cell holds something and the original is kept as well; with the others the cell is null.
+BESIDE_THE_CELL = frozenset({ROUNDED, CUT, SPELLING})
+REASONS = BESIDE_THE_CELL | {FRACTION, TOO_LARGE, NO_ROOM} | {f"not a {target.value}" for target in ColumnType}
+
+
+class Misfit(NamedTuple):
+    """A value that its cell does not hold, or not exactly."""
+
+    row: int
+    json_text: str
+    reason: str
+
+
+class Cast(NamedTuple):
+    values: pa.Array
+    misfits: list[Misfit]
+
+
+class _Cell(NamedTuple):
+    value: Any
+    reason: str | None = None  # why the original must be kept as well
+    rounded: bool = False
+
+
+def cast(column: Typed, target: ColumnType, *, keep_rounded: bool = True) -> Cast:
+    """Values of one kind in the column's type."""
+    at_once = _cast_at_once(column, target)
+    if at_once is not None:
+        return Cast(at_once, [])
+    to_cell = _ONE_BY_ONE.get((column.kind, target)) or (lambda _: _Cell(None, f"not a {target.value}"))
+    cells: list[Any] = []
+    misfits = []
+    for row, value in enumerate(column.values.to_pylist()):
+        cell = _Cell(None) if value is None else to_cell(value)
+        cells.append(cell.value)
+        if cell.reason and (keep_rounded or not cell.rounded):
+            misfits.append(Misfit(row, value_text(column.kind, value), cell.reason))
+    return Cast(pa.array(cells, _CELLS.get(target, target.arrow)).cast(target.arrow), misfits)
+
+
+# Timestamp cells are made from microseconds: datetime objects would be slower and say nothing more.
+_CELLS = {ColumnType.TIMESTAMP: pa.int64()}
+
+
+def _cast_at_once(column: Typed, target: ColumnType) -> pa.Array | None:
+    """The whole column in one step; None if some value needs a closer look."""
+    match column.kind, target:
+        case (Kind.TEXT | Kind.NUMBER | Kind.JSON, ColumnType.STRING):
+            return column.values
+        case (Kind.INTEGER | Kind.BOOLEAN, ColumnType.STRING):
+            return pc.cast(column.values, pa.string())
+        case (Kind.INTEGER, ColumnType.BIGINT) | (Kind.BOOLEAN, ColumnType.BOOLEAN):
+            return column.values
+        case (Kind.INTEGER | Kind.NUMBER, ColumnType.DECIMAL):
+            try:
+                return pc.cast(column.values, target.arrow)
+            except pa.ArrowInvalid:
+                return None
+        case (Kind.TEXT, ColumnType.TIMESTAMP):
+            return instants.parse_all(column.values)
+    return None
+
+
+def _text_to_bigint(text: str) -> _Cell:
+    if _WHOLE.fullmatch(text) and -(2**63) <= int(text) < 2**63:
+        return _Cell(int(text))
+    return _Cell(None, "not a bigint")
+
+
+def _number_to_bigint(number: str) -> _Cell:
+    cell = to_decimal(number)
+    if cell is None or not cell[1] or cell[0] % 1:
+        return _Cell(None, FRACTION)
+    whole = int(cell[0])
+    return _Cell(whole) if -(2**63) <= whole < 2**63 else _Cell(None, TOO_LARGE)
+
+
+def _number_to_decimal(number: str) -> _Cell:
+    cell = to_decimal(number)
+    if cell is None:
+        return _Cell(None, TOO_LARGE)
+    value, exact = cell
+    return _Cell(value) if exact else _Cell(value, ROUNDED, rounded=True)
+
+
+def _text_to_decimal(text: str) -> _Cell:
+    if not _PLAIN_NUMBER.fullmatch(text):
+        return _Cell(None, "not a decimal(38,6)")
+    value = Decimal(text)
+    # 1.10 and 1.1 are one number but two texts (versions, for one): the cell has the number, the row keeps the text.
+    same = format(value.normalize(), "f") == text
+    return _Cell(value, None if same else SPELLING)
+
+
+def _text_to_boolean(text: str) -> _Cell:
+    return _Cell(text == "true") if text in ("true", "false") else _Cell(None, "not a boolean")
+
+
+def _text_to_timestamp(text: str) -> _Cell:
+    instant = instants.parse(text)
+    if instant is None:
+        return _Cell(None, "not a timestamp")
+    return _Cell(instant.micros, None if instant.exact else CUT, rounded=not instant.exact)
+
+
+_ONE_BY_ONE: dict[tuple[Kind, ColumnType], Callable[[Any], _Cell]] = {
+    (Kind.TEXT, ColumnType.BIGINT): _text_to_bigint,
+    (Kind.NUMBER, ColumnType.BIGINT): _number_to_bigint,
+    (Kind.TEXT, ColumnType.DECIMAL): _text_to_decimal,
+    (Kind.NUMBER, ColumnType.DECIMAL): _number_to_decimal,
+    (Kind.TEXT, ColumnType.BOOLEAN): _text_to_boolean,
+    (Kind.TEXT, ColumnType.TIMESTAMP): _text_to_timestamp,
+}
+
+
+def value_text(kind: Kind, value: Any) -> str:
+    """A value of one kind as JSON."""
+    return value if kind in (Kind.NUMBER, Kind.JSON) else json.dumps(value)

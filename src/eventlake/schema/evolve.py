@@ -1,0 +1,77 @@
+"""How a table's columns grow: `evolve(schema, evidence)` decides, and touches no data.
+
+Columns are only appended, and a column keeps its type for good (an explicit command changes it). Evidence is joined
+by union, count and minimum, so the result does not depend on how events were split over tasks.
+"""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from eventlake.schema.types import ENVELOPE_TYPES, ColumnType, Seen, infer
+
+_ENVELOPE_ORDER = {name: position for position, name in enumerate(ENVELOPE_TYPES)}
+
+
+class Column(NamedTuple):
+    name: str
+    type: ColumnType
+    pointer: str  # where in the event its first value was found
+
+
+@dataclass(frozen=True)
+class TableSchema:
+    """The columns of a table, in order."""
+
+    columns: tuple[Column, ...] = ()
+
+    @property
+    def names(self) -> frozenset[str]:
+        return frozenset(column.name for column in self.columns)
+
+    def with_type(self, name: str, new_type: ColumnType) -> "TableSchema":
+        return TableSchema(tuple(c._replace(type=new_type) if c.name == name else c for c in self.columns))
+
+
+class Sighting(NamedTuple):
+    """What was seen of one column."""
+
+    seen: Seen
+    count: int
+    pointer: str
+
+    def joined(self, other: "Sighting") -> "Sighting":
+        return Sighting(self.seen | other.seen, self.count + other.count, min(self.pointer, other.pointer))
+
+
+Evidence = dict[str, Sighting]
+
+
+def join(parts: Iterable[Mapping[str, Sighting]]) -> Evidence:
+    """All evidence of a table, from any number of tasks in any order."""
+    whole: Evidence = {}
+    for part in parts:
+        for name, sighting in part.items():
+            whole[name] = whole[name].joined(sighting) if name in whole else sighting
+    return whole
+
+
+class SchemaChange(NamedTuple):
+    added: tuple[Column, ...]
+    refused: tuple[str, ...]  # columns past the limit; their values are rescued
+
+
+def evolve(schema: TableSchema, evidence: Mapping[str, Sighting], *, column_limit: int = 2000) -> SchemaChange:
+    """The columns to append. Past the limit, the envelope and then the most used columns come first."""
+    new = sorted(
+        (name for name in evidence if name not in schema.names),
+        key=lambda name: (name not in ENVELOPE_TYPES, -evidence[name].count, name),
+    )
+    room = max(0, column_limit - len(schema.columns))
+    in_order = sorted(new[:room], key=lambda name: (_ENVELOPE_ORDER.get(name, len(_ENVELOPE_ORDER)), name))
+    added = tuple(Column(name, _type_of(name, evidence[name].seen), evidence[name].pointer) for name in in_order)
+    return SchemaChange(added, tuple(sorted(new[room:])))
+
+
+def _type_of(name: str, seen: Seen) -> ColumnType:
+    return ENVELOPE_TYPES.get(name) or infer(seen)

@@ -1,0 +1,120 @@
+"""Reading JSON without losing anything, and writing it back.
+
+`parse` takes the fast reader: whole numbers are exact at any size, and numbers with a fraction or an exponent
+stay the text they were sent as (`Raw`). What that reader cannot take, or would drop without a word (a key
+twice in one object, half a surrogate pair, NaN), goes through the slow reader, which sets the odd values aside.
+"""
+
+import json
+from typing import Any, NamedTuple
+
+import msgspec
+from msgspec import Raw
+
+from eventlake.schema import numbers
+from eventlake.schema.rescue import Rescued, pointer
+
+_decode = msgspec.json.Decoder(float_hook=Raw).decode
+encode = msgspec.json.Encoder().encode
+
+
+class NotJsonError(ValueError):
+    """The line is not JSON; the message says why."""
+
+
+class Parsed(NamedTuple):
+    """A value made of dict, list, str, int, bool, Raw, None and bytes (an array that is already JSON text)."""
+
+    value: Any
+    set_aside: list[Rescued]
+
+
+def parse(line: bytes) -> Parsed:
+    """The value that a line of JSON holds, exactly. Raises NotJsonError."""
+    try:
+        value = _decode(line)
+        # The fast reader keeps the last of two equal keys. A key has one colon, and every other colon is inside a
+        # text: as many colons in as out, and none of them escaped, means that no key was dropped.
+        if encode(value).count(b":") == line.count(b":") and b"\\u003" not in line:
+            return Parsed(value, [])
+    except (msgspec.MsgspecError, UnicodeError, RecursionError):
+        pass
+    return _parse_slowly(line)
+
+
+class _Members(list[tuple[str, Any]]):
+    """The members of an object as they were sent."""
+
+
+class _Constant(str):
+    """NaN, Infinity or -Infinity."""
+
+    __slots__ = ()
+
+
+_decoder = json.JSONDecoder(
+    object_pairs_hook=_Members,
+    parse_float=numbers.fraction,
+    parse_int=numbers.whole,
+    parse_constant=_Constant,
+)
+
+
+def _parse_slowly(line: bytes) -> Parsed:
+    try:
+        text = line.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        raise NotJsonError(f"not UTF-8 at byte {error.start}") from error
+    set_aside: list[Rescued] = []
+    try:
+        return Parsed(_plain(_decoder.decode(text.strip()), (), set_aside), set_aside)
+    except json.JSONDecodeError as error:
+        raise NotJsonError(f"not JSON: {error.msg} at character {error.pos}") from error
+    except RecursionError as error:
+        raise NotJsonError("nested too deeply") from error
+
+
+def _plain(value: Any, path: tuple[str, ...], set_aside: list[Rescued]) -> Any:
+    """The value in plain types; what has no place in them goes to `set_aside` and becomes None."""
+    if isinstance(value, _Members):
+        members: dict[str, Any] = {}
+        for key, item in value:
+            if key in members:
+                set_aside.append(Rescued(pointer((*path, key)), json_text(item), "the same key came before in this object"))
+            elif not _is_unicode(key):
+                set_aside.append(Rescued(pointer((*path, key)), json_text(item), "half a surrogate pair in the key"))
+            else:
+                members[key] = _plain(item, (*path, key), set_aside)
+        return members
+    if isinstance(value, list):
+        return json_text(value).encode()
+    if isinstance(value, _Constant):
+        set_aside.append(Rescued(pointer(path), f'"{value}"', f"{value} is not a JSON number"))
+        return None
+    if isinstance(value, str) and not _is_unicode(value):
+        set_aside.append(Rescued(pointer(path), json.dumps(value), "half a surrogate pair is not text"))
+        return None
+    return value
+
+
+def _is_unicode(text: str) -> bool:
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
+
+
+def json_text(value: Any) -> str:
+    """A value of `parse` as compact JSON, numbers exactly as they were sent."""
+    if isinstance(value, bytes):
+        return value.decode()
+    if isinstance(value, Raw):
+        return bytes(value).decode()
+    if isinstance(value, dict):
+        value = _Members(value.items())
+    if isinstance(value, _Members):
+        return "{" + ",".join(f"{json.dumps(key)}:{json_text(item)}" for key, item in value) + "}"
+    if isinstance(value, list):
+        return "[" + ",".join(map(json_text, value)) + "]"
+    return json.dumps(value)

@@ -1,0 +1,176 @@
+"""From nested events to columns.
+
+A `Flattener` holds the events of one table as plain lists, one per place in the event where a value was found.
+It learns the places as it goes, so an event like the ones before costs one dictionary look-up and one append
+per value. Everything unusual leaves that path at once (`_unusual`) and ends in a column or in the rescued
+values of the row, never nowhere.
+"""
+
+from collections.abc import Iterable
+from typing import Any, NamedTuple
+
+from eventlake.schema import names
+from eventlake.schema.cast import NO_ROOM
+from eventlake.schema.exact_json import encode, json_text
+from eventlake.schema.rescue import Rescued, pointer
+
+MAX_DEPTH = 32  # an object below this depth is kept as JSON text
+MAX_SPELLINGS = 8  # of one column; a sender that makes up keys must not fill the memory
+
+# An empty one of these says nothing: most SDKs send `integrations: {}` with every event.
+CONTAINERS = frozenset({"context", "properties", "traits", "integrations", "_metadata"})
+
+
+class Column(NamedTuple):
+    """The values found at one place of the events, one per row; None where there was none."""
+
+    name: str
+    pointer: str
+    values: list[Any]
+
+
+class Chunk(NamedTuple):
+    """Some events of one table, as columns."""
+
+    rows: int
+    columns: list[Column]
+    rescued: dict[int, list[Rescued]]
+
+
+class _Object:
+    """What is known about the objects at one place of the events."""
+
+    __slots__ = ("leaves", "objects", "path", "shared")
+
+    def __init__(self, path: tuple[str, ...]) -> None:
+        self.path = path
+        self.leaves: dict[str, list[Any]] = {}  # key → values, where no other place has the same column
+        self.shared: dict[str, list[Any]] = {}  # key → values, where other places have the same column
+        self.objects: dict[str, _Object] = {}
+
+
+class _Place(NamedTuple):
+    owner: _Object
+    key: str
+    column: Column
+
+
+class Flattener:
+    """Collects the events of one table; `take` gives what was collected and starts anew."""
+
+    def __init__(self, *, known: Iterable[str] = (), column_limit: int = 2000) -> None:
+        self.rows = 0
+        self._root = _Object(())
+        self._known = frozenset(known)
+        self._limit = max(column_limit, len(self._known))
+        self._places: dict[str, list[_Place]] = {}
+        self._new_columns = 0
+        self._objects = 0
+        self._rescued: dict[int, list[Rescued]] = {}
+
+    def add(self, event: dict[str, Any], set_aside: list[Rescued]) -> None:
+        """Take one event as the next row; `set_aside` is what its parser could not place."""
+        if set_aside:
+            self._rescued.setdefault(self.rows, []).extend(set_aside)
+        self._walk(self._root, event, self.rows)
+        self.rows += 1
+
+    def rescue(self, row: int, entry: Rescued) -> None:
+        self._rescued.setdefault(row, []).append(entry)
+
+    def take(self) -> Chunk:
+        columns = []
+        for places in self._places.values():
+            for place in places:
+                name, where, values = place.column
+                if values:
+                    values.extend([None] * (self.rows - len(values)))
+                    columns.append(Column(name, where, values.copy()))
+                    values.clear()
+        chunk = Chunk(self.rows, columns, self._rescued)
+        self.rows, self._rescued = 0, {}
+        return chunk
+
+    def _walk(self, place: _Object, members: dict[str, Any], row: int) -> None:
+        leaves = place.leaves
+        for key, value in members.items():
+            if value is None:
+                continue
+            kind = type(value)
+            if kind is dict:
+                child = place.objects.get(key)
+                if child is not None and value:
+                    self._walk(child, value, row)
+                else:
+                    self._unusual_object(place, key, value, row)
+                continue
+            if kind is list:
+                value = encode(value)  # noqa: PLW2901 - this loop runs for every value of every event
+            values = leaves.get(key)
+            if values is None:
+                values = self._unusual(place, key, value, row)
+                if values is None:
+                    continue
+            missing = row - len(values)
+            if missing:
+                values.extend([None] * missing)
+            values.append(value)
+
+    def _unusual(self, place: _Object, key: str, value: Any, row: int) -> list[Any] | None:
+        """The list for a value whose key is new or shares its column; None when the value was rescued."""
+        path = (*place.path, key)
+        name = names.column_name(*path)
+        spellings = self._places.get(name, [])
+        values = place.shared.get(key)
+        if values is None:
+            reason = self._no_column(name, spellings, row)
+            if reason:
+                self.rescue(row, Rescued(pointer(path), json_text(value), reason))
+                return None
+            return self._learn(place, key, Column(name, pointer(path), []))
+        if _filled(spellings, row):
+            self.rescue(row, Rescued(pointer(path), json_text(value), f"another key has the column {name} in this event"))
+            return None
+        return values
+
+    def _no_column(self, name: str, spellings: list[_Place], row: int) -> str | None:
+        if name in names.PARTITION_KEYS:
+            return f"{name} is the name of a partition"
+        if _filled(spellings, row):
+            return f"another key has the column {name} in this event"
+        if len(spellings) >= MAX_SPELLINGS:
+            return f"more than {MAX_SPELLINGS} spellings of the column {name}"
+        if not spellings and name not in self._known and len(self._known) + self._new_columns >= self._limit:
+            return NO_ROOM
+        return None
+
+    def _learn(self, place: _Object, key: str, column: Column) -> list[Any]:
+        spellings = self._places.setdefault(column.name, [])
+        if not spellings:
+            place.leaves[key] = column.values
+            self._new_columns += column.name not in self._known
+        else:
+            for other in spellings:
+                if other.owner.leaves.pop(other.key, None) is not None:
+                    other.owner.shared[other.key] = other.column.values
+            place.shared[key] = column.values
+        spellings.append(_Place(place, key, column))
+        return column.values
+
+    def _unusual_object(self, place: _Object, key: str, value: dict[str, Any], row: int) -> None:
+        path = (*place.path, key)
+        if not value:
+            if place.path or key not in CONTAINERS:
+                self.rescue(row, Rescued(pointer(path), "{}", "an empty object has no column"))
+        elif len(path) >= MAX_DEPTH:
+            self._walk(place, {key: json_text(value).encode()}, row)
+        elif self._objects >= self._limit * 4:
+            self.rescue(row, Rescued(pointer(path), json_text(value), "too many different objects in this table"))
+        else:
+            self._objects += 1
+            child = place.objects[key] = _Object(path)
+            self._walk(child, value, row)
+
+
+def _filled(places: list[_Place], row: int) -> bool:
+    return any(len(place.column.values) > row for place in places)

@@ -1,0 +1,80 @@
+"""Names of columns, tables and databases, as Segment makes them.
+
+The snake case is the one of Segment's warehouses and lakes, with its odd corners (`CStringRef` is
+`cstring_ref`, `iOS` is `i_os`). It knows ASCII only, so a name in another script has nothing left: such
+a name gets a stable one made from its hash, because an empty name would merge fields that differ.
+"""
+
+import hashlib
+import re
+
+MAX_COLUMN_LENGTH = 250  # Glue refuses longer column names
+MAX_TABLE_LENGTH = 200  # `segment_type=<table>` must stay within the 255 bytes of a directory name
+
+RESCUED_COLUMN = "_rescued_data"
+PARTITION_KEYS = frozenset({"year", "month", "day", "hr", "segment_type"})
+
+_UNCHANGED_PREFIX = re.compile(r"(?:[a-z0-9]|(?<=.)_(?=[a-z0-9]))*")
+_FIRST_UPPER_RUN = re.compile(r"[A-Z0-9]+[a-z0-9]*")
+_TOKEN = re.compile(r"[A-Z0-9]+[a-z0-9]*|[a-z]+[a-z0-9]*")
+
+
+def snake(text: str) -> str:
+    """Segment's snake case; empty when no ASCII letter or digit is left.
+
+    >>> snake("Order Completed"), snake("productID"), snake("iOS App Opened")
+    ('order_completed', 'product_id', 'i_os_app_opened')
+    """
+    prefix = _UNCHANGED_PREFIX.match(text)
+    end = prefix.end() if prefix else 0
+    if end == len(text):
+        return text
+    tokens = [text[:end]] if end else []
+    # An upper-case run right after a word that has no lower-case letter yet goes on with that word: 5TEst, edf_6N.
+    if text[end].isascii() and text[end].isupper() and not re.search("[a-z]", text[:end].rpartition("_")[2]):
+        run = _FIRST_UPPER_RUN.match(text, end)
+        if run:
+            tokens = [text[:end] + run.group().lower()]
+            end = run.end()
+    tokens += [token.lower() for token in _TOKEN.findall(text, end)]
+    return "_".join(tokens)
+
+
+def short_hash(text: str) -> str:
+    """Eight hex digits that depend on the whole text; lone surrogates included."""
+    return hashlib.blake2b(text.encode("utf-8", "surrogatepass"), digest_size=4).hexdigest()
+
+
+def shortened(name: str, limit: int) -> str:
+    return name if len(name) <= limit else f"{name[: limit - 9]}_{short_hash(name)}"
+
+
+def key_name(key: str) -> str:
+    """The part of a column's name that one key of the event gives."""
+    return snake(key) or f"key_{short_hash(key)}"
+
+
+def column_name(*path: str) -> str:
+    """Name the column that holds the value found at `path` in an event.
+
+    >>> column_name("context", "device", "advertisingId")
+    'context_device_advertising_id'
+    >>> column_name("properties", "Order Total ($)")
+    'properties_order_total'
+    """
+    return shortened("_".join(map(key_name, path)), MAX_COLUMN_LENGTH)
+
+
+def event_name(event: str) -> str:
+    """The part of a table's name that a track event gives."""
+    return snake(event) or f"event_{short_hash(event)}"
+
+
+def database_name(slug: str) -> str:
+    """A legal database name (`^[a-z][a-z0-9_]*$`) for a source's slug.
+
+    >>> database_name("ios-prod"), database_name("2024-web")
+    ('ios_prod', 's_2024_web')
+    """
+    name = re.sub(r"[^a-z0-9_]+", "_", slug.lower()).strip("_") or f"source_{short_hash(slug)}"
+    return shortened(name if name[0].isalpha() else f"s_{name}", MAX_TABLE_LENGTH)

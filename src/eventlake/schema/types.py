@@ -1,0 +1,79 @@
+"""The five column types of the lake, and which one a column gets from the values that were seen.
+
+What was seen is a set (`Seen`), joined by union: neither the order of the events nor the way they are
+split over tasks can change the type that follows from it.
+"""
+
+from enum import Enum, Flag
+
+import pyarrow as pa
+
+
+class ColumnType(Enum):
+    """A column's type, by the name that catalogs and reports use."""
+
+    BIGINT = "bigint"
+    BOOLEAN = "boolean"
+    DECIMAL = "decimal(38,6)"
+    STRING = "string"
+    TIMESTAMP = "timestamp"
+
+    @property
+    def arrow(self) -> pa.DataType:
+        return _ARROW[self]
+
+
+_ARROW: dict[ColumnType, pa.DataType] = {
+    ColumnType.BIGINT: pa.int64(),
+    ColumnType.BOOLEAN: pa.bool_(),
+    ColumnType.DECIMAL: pa.decimal128(38, 6),
+    ColumnType.STRING: pa.string(),
+    ColumnType.TIMESTAMP: pa.timestamp("us", tz="UTC"),
+}
+
+
+class Seen(Flag):
+    """Which kinds of values a column has held."""
+
+    NOTHING = 0
+    INTEGER = 1  # a whole number that fits 64 bits
+    NUMBER = 2  # any other number whose integer part fits decimal(38,6)
+    HUGE = 4  # a number too large for decimal(38,6)
+    BOOLEAN = 8
+    TIMESTAMP = 16  # text that is a full ISO-8601 date-time
+    TEXT = 32
+    NESTED = 64  # an array, or an object too deep to flatten; kept as JSON text
+
+
+_TYPE_OF: dict[Seen, ColumnType] = {
+    Seen.INTEGER: ColumnType.BIGINT,
+    Seen.NUMBER: ColumnType.DECIMAL,
+    Seen.INTEGER | Seen.NUMBER: ColumnType.DECIMAL,
+    Seen.BOOLEAN: ColumnType.BOOLEAN,
+    Seen.TIMESTAMP: ColumnType.TIMESTAMP,
+}
+
+
+def infer(seen: Seen) -> ColumnType:
+    """The narrowest type that holds everything seen; any mix but whole numbers and fractions is text."""
+    return _TYPE_OF.get(seen, ColumnType.STRING)
+
+
+# The envelope of Segment's spec has known types; one odd first event must not decide about `user_id` for ever.
+ENVELOPE_TYPES: dict[str, ColumnType] = {
+    "message_id": ColumnType.STRING,
+    "type": ColumnType.STRING,
+    "event": ColumnType.STRING,
+    "user_id": ColumnType.STRING,
+    "anonymous_id": ColumnType.STRING,
+    "group_id": ColumnType.STRING,
+    "previous_id": ColumnType.STRING,
+    "name": ColumnType.STRING,
+    "category": ColumnType.STRING,
+    "channel": ColumnType.STRING,
+    "project_id": ColumnType.STRING,
+    "received_at": ColumnType.TIMESTAMP,
+    "sent_at": ColumnType.TIMESTAMP,
+    "timestamp": ColumnType.TIMESTAMP,
+    "original_timestamp": ColumnType.TIMESTAMP,
+}

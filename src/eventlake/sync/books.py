@@ -1,0 +1,95 @@
+"""The books of a run: every line that was read is accounted for, or nothing is published."""
+
+from collections.abc import Iterable, Iterator
+from typing import NamedTuple
+
+from eventlake.errors import InternalError
+from eventlake.lake import ids
+from eventlake.sync.dedupe import Count, Kept
+from eventlake.sync.plan import Staged
+from eventlake.sync.publish import Published
+from eventlake.sync.stage import RawFile
+
+
+class Books(NamedTuple):
+    """What became of some lines. `lines` is the sum of all the others but the checksum."""
+
+    lines: int = 0
+    loaded: int = 0
+    duplicates: int = 0
+    suppressed: int = 0
+    blocked: int = 0
+    quarantined: int = 0
+    checksum: int = 0
+
+    @property
+    def balance(self) -> bool:
+        return self.lines == self.loaded + self.duplicates + self.suppressed + self.blocked + self.quarantined
+
+    def plus(self, other: "Books") -> "Books":
+        sums = [mine + theirs for mine, theirs in zip(self[:-1], other[:-1], strict=True)]
+        return Books(*sums, checksum=ids.add_checksums(self.checksum, other.checksum))
+
+    def as_report(self) -> dict[str, int | str]:
+        return {**self._asdict(), "checksum": f"{self.checksum:032x}"}
+
+
+def total(parts: Iterable[Books]) -> Books:
+    whole = Books()
+    for part in parts:
+        whole = whole.plus(part)
+    return whole
+
+
+class Accounts(NamedTuple):
+    """The books of a run: by raw file, and by table."""
+
+    files: dict[RawFile, Books]
+    tables: dict[str, Count]
+    rows: dict[str, int]  # written, by table
+
+    @property
+    def whole(self) -> Books:
+        return total(self.files.values())
+
+
+def close(staged: Staged, kept: Kept, published: Iterable[Published]) -> Accounts:
+    """Close the books. Raises InternalError unless lines, files and rows all add up, and with each other."""
+    files = {}
+    for count in staged.files:
+        if count.error is None:
+            rows = kept.files.get(count.file.number, Count())
+            files[count.file] = Books(
+                lines=count.lines,
+                loaded=rows.loaded,
+                duplicates=rows.duplicates,
+                quarantined=count.quarantined,
+                checksum=rows.checksum,
+            )
+    written: dict[str, int] = {}
+    for part in published:
+        written[part.segment_type] = written.get(part.segment_type, 0) + part.rows
+    accounts = Accounts(files, kept.tables, written)
+    wrong = list(_errors(accounts, kept))
+    if wrong:
+        raise InternalError(
+            "the books of this run do not balance, so nothing was published: " + "; ".join(wrong[:5]),
+            fix="run it again; if it happens twice, report it with this message",
+        )
+    return accounts
+
+
+def _errors(accounts: Accounts, kept: Kept) -> Iterator[str]:
+    for file, books in accounts.files.items():
+        if not books.balance:
+            yield f"{file.path}: {books}"
+    for name in accounts.tables.keys() | accounts.rows.keys():
+        count = accounts.tables.get(name, Count())
+        expected = count.loaded + count.rewritten + kept.carried_rows.get(name, 0)
+        if accounts.rows.get(name, 0) != expected:
+            yield f"table {name}: {accounts.rows.get(name, 0)} rows written, {expected} expected"
+    by_file, by_table = accounts.whole, Count()
+    for count in accounts.tables.values():
+        by_table = by_table.plus(count)
+    if (by_file.loaded, by_file.duplicates, by_file.checksum) != (by_table.loaded, by_table.duplicates, by_table.checksum):
+        yield f"files and tables disagree: {by_file} and {by_table}"

@@ -1,0 +1,92 @@
+"""Rows of the lake that the raw archive no longer has.
+
+A replay writes partitions anew from the archive. Where raw files are gone, their rows are taken from the old data
+files, back into the form of staged rows, so that they are cast by the same rules as all others: values that were
+rescued get another chance.
+"""
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+from msgspec import Raw
+
+from eventlake.lake import ids
+from eventlake.lake.staging import RECEIVED, RESCUED, Field, rows_with
+from eventlake.schema import exact_json, instants, names, rescue
+from eventlake.schema.cast import BESIDE_THE_CELL, REASONS
+from eventlake.schema.evolve import Column
+from eventlake.schema.kinds import by_kind
+from eventlake.schema.rescue import Rescued, keys_of
+from eventlake.storage.files import Storage
+
+
+def carried_rows(
+    storage: Storage, files: Sequence[str], columns: Sequence[Column], carried: Sequence[str]
+) -> Iterator[pa.RecordBatch]:
+    """The rows of some data files whose messages are named in `carried`, as staged rows."""
+    if not files:
+        return
+    wanted = _hashes(storage, carried)
+    pointers = {column.name: column.pointer for column in columns}
+    for file in files:
+        with storage.open_input(file) as source:
+            for batch in pq.ParquetFile(source).iter_batches(batch_size=4096):
+                rows = [row for row in batch.to_pylist() if ids.message_hash(row["message_id"]) in wanted]
+                if rows:
+                    yield _staged(rows, pointers)
+
+
+def _hashes(storage: Storage, paths: Sequence[str]) -> set[bytes]:
+    found = set()
+    for path in paths:
+        with storage.open_input(path) as source:
+            messages = ids.IdFile(source).read(ids.Share(0, ids.BUCKETS), ("high", "low"))
+        for high, low in zip(messages["high"].tolist(), messages["low"].tolist(), strict=True):
+            found.add(high.to_bytes(8, "big") + low.to_bytes(8, "big"))
+    return found
+
+
+def _staged(rows: list[dict[str, Any]], pointers: dict[str, str]) -> pa.RecordBatch:
+    received = [instants.micros_of(row["received_at"]) for row in rows]
+    cells: dict[tuple[str, str], list[Any]] = {}
+    still_rescued: list[str | None] = []
+    for number, row in enumerate(rows):
+        text = row.pop(names.RESCUED_COLUMN, None)
+        values = {(name, pointers[name]): _as_sent(value) for name, value in row.items() if value is not None}
+        still_rescued.append(_with_rescued(values, text))
+        for place, value in values.items():
+            cells.setdefault(place, [None] * len(rows))[number] = value
+    columns = [(RECEIVED, pa.array(received, pa.int64()))]
+    for (name, pointer), values_of_place in cells.items():
+        columns += [(Field(name, pointer, typed.kind).encoded(), typed.values) for typed in by_kind(values_of_place)]
+    if any(still_rescued):
+        columns.append((RESCUED, pa.array(still_rescued, pa.string())))
+    return rows_with(columns)
+
+
+def _as_sent(value: Any) -> Any:
+    """A cell as the value that a parser would have given."""
+    if isinstance(value, str | bool | int):
+        return value
+    if hasattr(value, "tzinfo"):
+        return instants.to_text(instants.micros_of(value))
+    return Raw(format(value.normalize(), "f").encode())
+
+
+def _with_rescued(values: dict[tuple[str, str], Any], text: str | None) -> str | None:
+    """Give rescued values their cells back; returns the text of those that have none."""
+    rest = []
+    for place, entry in rescue.from_json(text).items() if text else ():
+        name = names.column_name(*keys_of(place))
+        cell = next((key for key in values if key[0] == name), None)
+        taken = cell is not None and entry["reason"] not in BESIDE_THE_CELL
+        if taken or entry["reason"] not in REASONS:
+            rest.append(Rescued(place, exact_json.json_text(entry["value"]), entry["reason"]))
+        else:
+            if cell is not None:
+                del values[cell]
+            value = entry["value"]
+            values[name, place] = exact_json.encode(value) if isinstance(value, list | dict) else value
+    return rescue.to_json(rest) if rest else None

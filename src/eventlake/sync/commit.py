@@ -1,0 +1,71 @@
+"""Making a run's result part of the lake, all or nothing.
+
+The manifest names every file, partition, column and ledger entry of the run, and is written first. A crash before
+it leaves the lake as it was; after it, the next start takes every step again. Each step may be repeated: files that
+moved stay moved, columns that exist are not added twice, ledger rows replace themselves.
+"""
+
+import msgspec
+
+from eventlake.catalog.base import TableChange
+from eventlake.control.ledger import Entry
+from eventlake.control.sources import Source
+from eventlake.lake.layout import COMMITS, STAGE
+from eventlake.reports import report
+from eventlake.workspace import Workspace
+
+
+class Manifest(msgspec.Struct):
+    """All that a run does to the lake."""
+
+    entry: Entry
+    moves: list[tuple[str, str]]  # from the staging folder to the final name
+    tables: list[TableChange]
+    dropped_tables: list[tuple[str, str]] = []
+
+
+def _path(source_id: str, run_id: str) -> str:
+    return f"{COMMITS}/source={source_id}/{run_id}.json"
+
+
+def commit(workspace: Workspace, manifest: Manifest) -> None:
+    """From here on the run will be in the lake, whatever happens."""
+    path = _path(manifest.entry.source_id, manifest.entry.run_id)
+    workspace.storage.write(path, msgspec.json.encode(manifest))
+    _roll_forward(workspace, manifest)
+
+
+def recover(workspace: Workspace, source: Source) -> None:
+    """Finish or undo the runs of a source that died. The caller holds the source."""
+    for run in workspace.runs.unfinished(source.id):
+        path = _path(source.id, run.run_id)
+        if workspace.storage.stat(path):
+            _roll_forward(workspace, msgspec.json.decode(workspace.storage.read(path), type=Manifest))
+        else:
+            ids = workspace.settings.workspace_id, source.id, run.run_id
+            head = report.RunHead(*ids, source.settings.database, run.started_at * 1000)
+            ended = "the process ended before the run did; nothing was published"
+            lines = report.failed(head, workspace.clock.now_ns(), ended, "interrupted")
+            save_failure(workspace, run.run_id, lines)
+
+
+def save_failure(workspace: Workspace, run_id: str, lines: list[dict[str, object]]) -> None:
+    """Report a run that published nothing, and clean up after it."""
+    workspace.storage.delete_folder(f"{STAGE}/{run_id}")
+    workspace.storage.write(report.path(lines[0]), report.encoded(lines))
+    workspace.runs.failed(run_id, lines)
+
+
+def _roll_forward(workspace: Workspace, manifest: Manifest) -> None:
+    entry, storage = manifest.entry, workspace.storage
+    for written, path in manifest.moves:
+        storage.move(written, path)
+    for database, table in manifest.dropped_tables:
+        workspace.catalog.drop(database, table)
+    for change in manifest.tables:
+        workspace.catalog.apply(change, run_id=entry.run_id, at=entry.at)
+    for path in (*entry.removed_data_files, *entry.removed_index_files):
+        storage.delete(path)
+    storage.write(report.path(entry.report[0]), report.encoded(entry.report))
+    workspace.ledger.record(entry)
+    storage.delete_folder(f"{STAGE}/{entry.run_id}")

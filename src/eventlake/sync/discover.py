@@ -1,0 +1,53 @@
+"""Which raw files a run takes. Never by a time cursor: a file is taken if and only if the ledger does not have it."""
+
+from typing import NamedTuple
+
+from eventlake.archive import layout as archive
+from eventlake.sync.dedupe import Mode
+from eventlake.sync.jobs import Job
+from eventlake.sync.stage import RawFile
+from eventlake.workspace import Workspace
+
+DAY = 86_400_000_000
+
+
+class Found(NamedTuple):
+    files: list[RawFile]
+    index: list[str]  # the part of the index that is searched for duplicates
+    gone: int  # raw files of a replay that are no longer in the archive
+
+
+def discover(workspace: Workspace, job: Job) -> Found:
+    return _unloaded(workspace, job) if job.mode is Mode.SYNC else _loaded(workspace, job)
+
+
+def _unloaded(workspace: Workspace, job: Job) -> Found:
+    ledger = workspace.ledger.raw_files(job.source.id)
+    files = []
+    seen_before = False
+    for stored in archive.raw_files(workspace.storage, job.source.id):
+        loaded = ledger.get(stored.path)
+        if loaded is None or (loaded.size, loaded.etag) != (stored.size, stored.etag):
+            files.append(RawFile(len(files), *stored))
+            seen_before |= loaded is not None
+    # A file that was loaded and then changed may hold events of any age that are in the lake already.
+    days = None if seen_before else job.source.settings.lookback_days
+    since = None if days is None else workspace.clock.now() - days * DAY
+    return Found(files, workspace.ledger.index_files(job.source.id, synced_since=since), gone=0)
+
+
+def _loaded(workspace: Workspace, job: Job) -> Found:
+    """The files that were loaded, as far as they can hold events that the job wants."""
+    present = {stored.path: stored for stored in archive.raw_files(workspace.storage, job.source.id)}
+    files: list[RawFile] = []
+    gone = 0
+    for path, loaded in sorted(workspace.ledger.raw_files(job.source.id).items()):
+        if loaded.first_received is None or loaded.last_received is None:
+            continue
+        if job.scope and (loaded.last_received < job.scope.start or loaded.first_received >= job.scope.stop):
+            continue
+        if path in present:
+            files.append(RawFile(len(files), *present[path]))
+        else:
+            gone += 1
+    return Found(files, workspace.ledger.index_files(job.source.id), gone)

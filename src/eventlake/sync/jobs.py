@@ -1,0 +1,58 @@
+"""What a run is asked to do."""
+
+from dataclasses import dataclass, field
+
+from eventlake.control.sources import Source
+from eventlake.schema.instants import FIRST, LAST
+from eventlake.schema.types import ColumnType
+from eventlake.sync.dedupe import Mode
+from eventlake.sync.stage import Scope
+
+
+@dataclass(frozen=True)
+class Job:
+    """One run of one source."""
+
+    source: Source  # with the settings that hold after the run
+    mode: Mode = Mode.SYNC
+    scope: Scope | None = None
+    asked_from: int | None = None  # as the user gave it, for the report
+    asked_to: int | None = None
+    new_types: dict[str, dict[str, ColumnType]] = field(default_factory=dict)  # by segment type and column
+
+    @property
+    def kind(self) -> str:
+        return self.mode.value
+
+    @property
+    def is_replay(self) -> bool:
+        return self.mode is not Mode.SYNC
+
+
+def sync(source: Source) -> Job:
+    """Load the raw files that are not in the ledger."""
+    return Job(source)
+
+
+def replay(source: Source, start: int, stop: int, segment_types: frozenset[str] | None = None) -> Job:
+    """Write again, from the archive, what was received in [start, stop): whole partitions."""
+    width = source.settings.date_partition.width
+    first, end = _floor(start, width), -_floor(-stop, width)
+    return Job(source, Mode.REPLAY, Scope(first, end, segment_types), asked_from=start, asked_to=stop)
+
+
+def rebuild(source: Source) -> Job:
+    """Write all tables of a source anew, with the settings that the given source has."""
+    return Job(source, Mode.REBUILD)
+
+
+def retype(source: Source, segment_type: str, column: str, new_type: ColumnType) -> Job:
+    """Give a column another type, and bring its whole history into it."""
+    scope = Scope(FIRST, LAST + 1, frozenset({segment_type}))
+    return Job(source, Mode.REPLAY, scope, new_types={segment_type: {column: new_type}})
+
+
+def _floor(micros: int, width: int) -> int:
+    return micros // width * width
+
+

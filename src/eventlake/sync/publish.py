@@ -1,0 +1,191 @@
+"""Job 2: staged columns become the rows of tables.
+
+A task takes a share of the tables: drops the rows that lost, casts every column to its planned type, rescues what
+does not fit, and writes Parquet. Rows are handled some ten thousand at a time, so memory stays bounded.
+"""
+
+import gc
+import uuid
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from eventlake.lake import ids
+from eventlake.lake.layout import STAGE, LakeRules
+from eventlake.lake.parquet import DataFile, PartitionedWriter
+from eventlake.lake.staging import RECEIVED, RESCUED, Field, Segment, read_segment
+from eventlake.schema import names, rescue
+from eventlake.schema.cast import NO_ROOM, cast, value_text
+from eventlake.schema.evolve import Column
+from eventlake.schema.kinds import Typed
+from eventlake.schema.names import RESCUED_COLUMN
+from eventlake.schema.rescue import Rescued
+from eventlake.schema.types import ColumnType
+from eventlake.storage.files import Storage
+from eventlake.sync.carry import carried_rows
+from eventlake.sync.dedupe import dropped_rows
+
+ROWS_AT_ONCE = 65_536
+
+
+@dataclass(frozen=True)
+class PublishContext:
+    """What all publish tasks of a run share."""
+
+    run_id: str
+    storage: Storage
+    rules: LakeRules
+    staged_paths: tuple[str, ...]
+    dropped: tuple[str, ...]
+    carried: tuple[str, ...]
+    keep_rounded: bool
+
+
+class TableShare(NamedTuple):
+    """Some rows of one table."""
+
+    segment_type: str
+    columns: tuple[Column, ...]
+    segments: tuple[Segment, ...]
+    carry_from: tuple[str, ...] = ()  # data files with rows that only the lake has
+
+
+@dataclass
+class Published:
+    segment_type: str
+    files: list[DataFile]
+    rows: int = 0
+    rescued: Counter[str] = field(default_factory=Counter)  # by column
+
+
+def publish(context: PublishContext, shares: list[TableShare]) -> list[Published]:
+    """Publish some tables, or parts of tables. Every attempt writes files of its own."""
+    gc.disable()
+    return [_publish_table(context, share) for share in shares]
+
+
+def _publish_table(context: PublishContext, share: TableShare) -> Published:
+    attempt = uuid.uuid4().hex
+    writer = PartitionedWriter(
+        context.storage,
+        context.rules,
+        share.segment_type,
+        folder=f"{STAGE}/{context.run_id}/data/{attempt}",
+        stem=f"{context.run_id}-{attempt[:8]}",
+    )
+    done = Published(share.segment_type, [])
+    for rows in _groups(_kept_rows(context, share)):
+        table = _typed(rows, share.columns, context.keep_rounded, done.rescued)
+        writer.write(table)
+        done.rows += table.num_rows
+    done.files = writer.close()
+    return done
+
+
+def _kept_rows(context: PublishContext, share: TableShare) -> Iterator[pa.RecordBatch]:
+    table = ids.table_key(share.segment_type)
+    dropped = dropped_rows(context.storage, list(context.dropped), table)
+    number = {path: position for position, path in enumerate(context.staged_paths)}
+    path, source = None, None
+    for segment in share.segments:
+        if segment.path != path:
+            path, source = segment.path, context.storage.open_input(segment.path)
+        rows = read_segment(source, segment)
+        lost = dropped.get(number[segment.path])
+        if lost is not None:
+            here = lost[(lost >= segment.first_row) & (lost < segment.first_row + segment.rows)] - segment.first_row
+            if len(here):
+                keep = np.ones(segment.rows, bool)
+                keep[here] = False
+                rows = rows.filter(pa.array(keep))
+        if rows.num_rows:
+            yield rows
+    yield from carried_rows(context.storage, share.carry_from, share.columns, context.carried)
+
+
+def _groups(batches: Iterator[pa.RecordBatch]) -> Iterator[list[pa.RecordBatch]]:
+    group: list[pa.RecordBatch] = []
+    size = 0
+    for batch in batches:
+        group.append(batch)
+        size += batch.num_rows
+        if size >= ROWS_AT_ONCE:
+            yield group
+            group, size = [], 0
+    if group:
+        yield group
+
+
+def _typed(
+    group: list[pa.RecordBatch], columns: tuple[Column, ...], keep_rounded: bool, counts: Counter[str]
+) -> pa.Table:
+    """Staged rows in the table's columns, with `_rescued_data` where it is needed."""
+    rows = pa.concat_tables([pa.Table.from_batches([batch]) for batch in group], promote_options="default")
+    rescued = _Rescues(counts)
+    places: dict[str, list[tuple[Field, pa.Array]]] = {}
+    for name, values in zip(rows.column_names, rows.columns, strict=True):
+        if name not in (RECEIVED, RESCUED):
+            place = Field.decoded(name)
+            places.setdefault(place.column, []).append((place, values.combine_chunks()))
+    arrays = {}
+    for column in columns:
+        casts = []
+        for place, values in places.pop(column.name, []):
+            made = cast(Typed(place.kind, values), column.type, keep_rounded=keep_rounded)
+            for misfit in made.misfits:
+                rescued.add(misfit.row, Rescued(place.pointer, misfit.json_text, misfit.reason), column.name)
+            casts.append(made.values)
+        arrays[column.name] = _one_of(casts) if casts else pa.nulls(rows.num_rows, column.type.arrow)
+    # Also where the event does not tell it: see the stage.
+    arrays["received_at"] = rows.column(RECEIVED).combine_chunks().cast(ColumnType.TIMESTAMP.arrow)
+    for name, refused in places.items():  # columns past the table's limit
+        for place, values in refused:
+            for row, value in enumerate(values.to_pylist()):
+                if value is not None:
+                    text = value_text(place.kind, value)
+                    rescued.add(row, Rescued(place.pointer, text, NO_ROOM), name)
+    if RESCUED in rows.column_names:
+        rescued.add_staged(rows.column(RESCUED))
+    if rescued:
+        arrays[RESCUED_COLUMN] = rescued.column(rows.num_rows)
+    return pa.table(arrays)
+
+
+def _one_of(arrays: list[pa.Array]) -> pa.Array:
+    """A column found at several places; no row has it at more than one."""
+    return arrays[0] if len(arrays) == 1 else pc.coalesce(*arrays)
+
+
+class _Rescues:
+    """The rescued values of some rows."""
+
+    def __init__(self, counts: Counter[str]) -> None:
+        self._texts: dict[int, list[str]] = {}
+        self._entries: dict[int, list[Rescued]] = {}
+        self._counts = counts
+
+    def __bool__(self) -> bool:
+        return bool(self._texts or self._entries)
+
+    def add(self, row: int, entry: Rescued, column: str) -> None:
+        self._entries.setdefault(row, []).append(entry)
+        self._counts[column] += 1
+
+    def add_staged(self, texts: pa.ChunkedArray) -> None:
+        """What flattening rescued already."""
+        for row, text in enumerate(texts.to_pylist()):
+            if text is not None:
+                self._texts.setdefault(row, []).append(text)
+                for place in rescue.from_json(text):
+                    self._counts[names.column_name(*rescue.keys_of(place))] += 1
+
+    def column(self, rows: int) -> pa.Array:
+        for row, entries in self._entries.items():
+            self._texts.setdefault(row, []).append(rescue.to_json(entries))
+        texts = [rescue.merged(self._texts[row]) if row in self._texts else None for row in range(rows)]
+        return pa.array(texts, pa.string())

@@ -1,0 +1,67 @@
+"""A run, from raw files to a report. Read this page first.
+
+    discover ─► stage ─► dedupe ─► plan ─► publish ─► close the books ─► commit
+
+Staging, deduplication and publishing run on Spark (see `steps`); what comes back to the driver is where things lie
+and how many they are. Nothing is visible to readers before the commit, and nothing can undo a run after it.
+"""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from eventlake.control.locks import only_run
+from eventlake.errors import EventLakeError, InternalError
+from eventlake.reports import report
+from eventlake.sync import books
+from eventlake.sync.commit import commit, recover, save_failure
+from eventlake.sync.discover import discover
+from eventlake.sync.jobs import Job
+from eventlake.sync.manifest import manifest_of
+from eventlake.sync.steps import Progress, Runner, Steps, no_progress
+from eventlake.workspace import Workspace
+
+
+def run(workspace: Workspace, job: Job, runner: Runner, progress: Progress = no_progress) -> list[dict[str, Any]]:
+    """Carry out a job and return the lines of its report. A run that fails is reported as well, then raised."""
+    with only_run(workspace.folder / "locks", job.source.id):
+        recover(workspace, job.source)
+        head = _begin(workspace, job)
+        with _failure_reported(workspace, head):
+            steps = Steps(workspace, job, runner, progress, head.run_id)
+            found = discover(workspace, job)
+            staged = steps.stage(found)
+            kept = steps.dedupe(found, staged)
+            plans = steps.plan(staged, kept)
+            published = steps.publish(plans, staged, kept)
+            accounts = books.close(staged, kept, published)
+            manifest = manifest_of(workspace, job, head, found, staged, kept, plans, published, accounts)
+        commit(workspace, manifest)
+    return manifest.entry.report
+
+
+def _begin(workspace: Workspace, job: Job) -> report.RunHead:
+    started_ns = workspace.clock.now_ns()
+    workspace.runs.start(str(started_ns), job.source.id, job.mode.value)
+    return report.RunHead(
+        workspace_id=workspace.settings.workspace_id,
+        source_id=job.source.id,
+        run_id=str(started_ns),
+        database=job.source.settings.database,
+        start_ns=started_ns,
+        is_replay=job.is_replay,
+        replay_from=job.asked_from,
+        replay_to=job.asked_to,
+    )
+
+
+@contextmanager
+def _failure_reported(workspace: Workspace, head: report.RunHead) -> Iterator[None]:
+    try:
+        yield
+    except BaseException as error:
+        known = isinstance(error, EventLakeError)
+        problem = error.problem if known else f"{type(error).__name__}: {error}"
+        code = error.code if known else InternalError.code
+        save_failure(workspace, head.run_id, report.failed(head, workspace.clock.now_ns(), problem, code))
+        raise

@@ -1,0 +1,335 @@
+"""Job 1: parse every line once, flatten it, write it as columns to a staged file.
+
+One task takes some raw files and writes one staged file. Its result tells the driver where each piece lies and what
+was seen, and holds no data. Buffers are small: memory does not depend on the size of the input.
+"""
+
+import gc
+import uuid
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+import numpy as np
+import pyarrow as pa
+from isal.isal_zlib import crc32
+
+from eventlake.archive import layout as archive
+from eventlake.archive.reader import Lines, UnreadableFileError, read_lines
+from eventlake.events.envelope import reject_reason
+from eventlake.lake import ids
+from eventlake.lake.layout import STAGE, LakeRules
+from eventlake.lake.quarantine import Quarantined, QuarantineFile
+from eventlake.lake.staging import RECEIVED, RESCUED, Field, IdSegment, Segment, StagedFile, rows_with
+from eventlake.schema import exact_json, instants, rescue
+from eventlake.schema.evolve import Evidence, Sighting, join
+from eventlake.schema.flatten import Flattener
+from eventlake.schema.kinds import by_kind, seen_in
+from eventlake.schema.rescue import Rescued
+from eventlake.storage.files import Storage
+
+ROWS_PER_CHUNK = 4096  # more rows fall out of the processor's cache while they are lists
+BYTES_IN_BUFFERS = 64 << 20  # of raw lines, over all tables
+IDS_PER_SEGMENT = 1_000_000
+NAMES_REMEMBERED = 100_000
+
+
+class RawFile(NamedTuple):
+    """A raw file of this run; `number` is its place in the run's list of files."""
+
+    number: int
+    path: str
+    size: int
+    etag: str
+
+
+@dataclass(frozen=True)
+class Scope:
+    """What a replay takes: events received in [start, stop), of some tables or of all."""
+
+    start: int
+    stop: int
+    segment_types: frozenset[str] | None = None
+
+
+@dataclass(frozen=True)
+class StageContext:
+    """What all stage tasks of a run share."""
+
+    run_id: str
+    storage: Storage
+    rules: LakeRules
+    known_columns: dict[str, tuple[str, ...]]
+    column_limit: int
+    table_limit: int
+    scope: Scope | None = None
+
+
+@dataclass
+class FileCount:
+    """What became of the lines of one raw file, as far as staging can tell."""
+
+    file: RawFile
+    lines: int = 0
+    staged: int = 0
+    quarantined: int = 0
+    first_received: int | None = None
+    last_received: int | None = None
+    error: str | None = None
+
+
+@dataclass
+class StagedTable:
+    rows: int = 0
+    segments: list[Segment] = field(default_factory=list)
+    evidence: Evidence = field(default_factory=dict)
+    event_names: set[str] = field(default_factory=set)
+
+
+@dataclass
+class StageResult:
+    files: list[FileCount]
+    tables: dict[str, StagedTable]
+    id_segments: list[IdSegment]
+    quarantine: str | None
+    refused_tables: list[str]
+
+
+def stage(context: StageContext, files: list[RawFile]) -> StageResult:
+    """Stage some raw files. May be run again, or twice at once: every attempt writes files of its own."""
+    gc.disable()  # millions of short-lived objects and no cycles: the collector would only look in vain
+    attempt = uuid.uuid4().hex
+    folder = f"{STAGE}/{context.run_id}"
+    quarantine = QuarantineFile(context.storage, f"{folder}/quarantine-{attempt}.parquet")
+    with StagedFile(context.storage, f"{folder}/staged-{attempt}") as staged:
+        task = _Task(context, staged, quarantine)
+        for file in files:
+            task.take(file)
+        task.finish()
+    quarantine.close()
+    return StageResult(
+        files=list(task.counts.values()),
+        tables=task.tables,
+        id_segments=task.id_segments,
+        quarantine=quarantine.path if quarantine.rows else None,
+        refused_tables=sorted(task.refused),
+    )
+
+
+class _Buffer:
+    """The rows of one table that are not written yet."""
+
+    def __init__(self, segment_type: str, table: StagedTable, flattener: Flattener) -> None:
+        self.segment_type = segment_type
+        self.table = table
+        self.flattener = flattener
+        self.clear()
+
+    def clear(self) -> None:
+        self.received: list[Any] = []
+        self.hashes: list[bytes] = []
+        self.digests: list[int] = []
+        self.files: list[int] = []
+
+
+class _Task:
+    def __init__(self, context: StageContext, staged: StagedFile, quarantine: QuarantineFile) -> None:
+        self.counts: dict[int, FileCount] = {}
+        self.tables: dict[str, StagedTable] = {}
+        self.id_segments: list[IdSegment] = []
+        self.refused: set[str] = set()
+        self._context = context
+        self._staged = staged
+        self._quarantine = quarantine
+        self._buffers: dict[str, _Buffer] = {}  # by segment type
+        self._by_name: dict[tuple[str, str], _Buffer] = {}  # by call and event name, as sent
+        self._bytes = 0
+        self._ids: list[ids.Ids] = []
+        self._ids_pending = 0
+        self._new_tables = 0
+
+    def take(self, file: RawFile) -> None:
+        count = self.counts[file.number] = FileCount(file)
+        try:
+            with self._context.storage.open_stream(file.path) as raw:
+                for block in read_lines(raw):
+                    if isinstance(block, Lines):
+                        self._take_lines(count, block)
+                    else:
+                        count.lines += 1
+                        self._reject(count, block.number, "line_too_long", block.sample, size=block.size)
+        except (UnreadableFileError, OSError) as error:
+            count.error = str(error)
+
+    def _take_lines(self, count: FileCount, block: Lines) -> None:
+        number = block.first - 1
+        for line in block.lines:
+            number += 1
+            if not line or line.isspace():
+                continue
+            count.lines += 1
+            try:
+                event, set_aside = exact_json.parse(line)
+            except exact_json.NotJsonError as error:
+                self._reject(count, number, str(error), line)
+                continue
+            buffer = self._buffer_for(event)
+            if isinstance(buffer, str):
+                self._reject(count, number, buffer, line)
+                continue
+            message_id = event.get("messageId")
+            if type(message_id) is not str or not message_id:
+                message_id = _stand_in(event, set_aside, file=count.file.path, line=number, content=line)
+            buffer.hashes.append(ids.message_hash(message_id))
+            buffer.received.append(event.get("receivedAt"))
+            buffer.digests.append(crc32(line))
+            buffer.files.append(count.file.number)
+            buffer.flattener.add(event, set_aside)
+            self._bytes += len(line)
+            if buffer.flattener.rows >= ROWS_PER_CHUNK:
+                self._flush(buffer)
+        if self._bytes > BYTES_IN_BUFFERS:
+            self._flush_all()
+
+    def _buffer_for(self, event: Any) -> _Buffer | str:
+        """The buffer of an event's table, or why the line is not an event."""
+        try:
+            return self._by_name[event["type"], event["event"] if event["type"] == "track" else ""]
+        except (KeyError, TypeError):  # new here, or not an event
+            pass
+        reason = reject_reason(event)
+        if reason:
+            return reason
+        call = event["type"]
+        name = event["event"] if call == "track" else ""
+        segment_type = self._context.rules.segment_type(call, name)
+        buffer = self._buffers.get(segment_type) or self._new_buffer(segment_type)
+        if buffer is None:
+            self.refused.add(segment_type)
+            return f"the database has its limit of {self._context.table_limit} tables"
+        if len(self._by_name) < NAMES_REMEMBERED:
+            self._by_name[call, name] = buffer
+        if name and len(buffer.table.event_names) < 10:
+            buffer.table.event_names.add(name[:500])
+        return buffer
+
+    def _new_buffer(self, segment_type: str) -> _Buffer | None:
+        known = self._context.known_columns
+        if segment_type not in known:
+            if len(known) + self._new_tables >= self._context.table_limit:
+                return None
+            self._new_tables += 1
+        table = self.tables[segment_type] = StagedTable()
+        flattener = Flattener(known=known.get(segment_type, ()), column_limit=self._context.column_limit)
+        buffer = self._buffers[segment_type] = _Buffer(segment_type, table, flattener)
+        return buffer
+
+    def _reject(self, count: FileCount, line: int, reason: str, content: bytes, size: int | None = None) -> None:
+        count.quarantined += 1
+        self._quarantine.add(Quarantined(count.file.path, line, reason, size or len(content), content))
+
+    def _flush_all(self) -> None:
+        for buffer in self._buffers.values():
+            self._flush(buffer)
+        self._bytes = 0
+
+    def _flush(self, buffer: _Buffer) -> None:
+        chunk = buffer.flattener.take()
+        if not chunk.rows:
+            return
+        known = self._context.known_columns.get(buffer.segment_type, ())
+        received = self._received(buffer)
+        columns = [(RECEIVED, pa.array(received))]
+        evidence: list[dict[str, Sighting]] = []
+        for name, where, values in chunk.columns:
+            for typed in by_kind(values):
+                columns.append((Field(name, where, typed.kind).encoded(), typed.values))
+                if name not in known:
+                    filled = len(values) - typed.values.null_count
+                    evidence.append({name: Sighting(seen_in(typed), filled, where)})
+        if chunk.rescued:
+            texts = [rescue.to_json(chunk.rescued[row]) if row in chunk.rescued else None for row in range(chunk.rows)]
+            columns.append((RESCUED, pa.array(texts, pa.string())))
+        messages = self._messages(buffer, received)
+        buffer.clear()
+        rows = rows_with(columns)
+        wanted = self._in_scope(buffer.segment_type, received)
+        if wanted is not None:
+            for number, skipped in zip(*np.unique(messages["file"][~wanted], return_counts=True), strict=True):
+                self.counts[int(number)].lines -= int(skipped)
+            rows, messages = rows.filter(pa.array(wanted)), messages.take(wanted)
+        if not rows.num_rows:
+            return
+        table = buffer.table
+        messages.arrays["row"] = np.arange(table.rows, table.rows + rows.num_rows, dtype="<u4")
+        table.evidence = join([table.evidence, *evidence])
+        table.segments.append(self._staged.append(rows, table.rows))
+        table.rows += rows.num_rows
+        self._count(messages)
+        self._ids.append(messages)
+        self._ids_pending += len(messages)
+        if self._ids_pending >= IDS_PER_SEGMENT:
+            self._flush_ids()
+
+    def _received(self, buffer: _Buffer) -> Any:
+        """When each row was received; where the event does not tell, the day of its raw file."""
+        if set(map(type, buffer.received)) == {str}:
+            at_once = instants.parse_all(pa.array(buffer.received, pa.string()))
+            if at_once is not None:
+                return at_once.cast(pa.int64()).to_numpy()
+        micros = np.empty(len(buffer.received), "<i8")
+        for row, value in enumerate(buffer.received):
+            instant = instants.parse(value) if isinstance(value, str) else None
+            micros[row] = instant.micros if instant else archive.day_micros(self.counts[buffer.files[row]].file.path)
+        return micros
+
+    def _messages(self, buffer: _Buffer, received: Any) -> ids.Ids:
+        rows = len(buffer.hashes)
+        return ids.Ids(
+            {
+                **ids.from_digests(buffer.hashes),
+                "received": received,
+                "table": np.full(rows, ids.table_key(buffer.segment_type), "<u8"),
+                "digest": np.array(buffer.digests, "<u4"),
+                "file": np.array(buffer.files, "<u4"),
+            }
+        )
+
+    def _in_scope(self, segment_type: str, received: Any) -> Any | None:
+        """Which rows a replay wants; None for all."""
+        scope = self._context.scope
+        if scope is None:
+            return None
+        if scope.segment_types is not None and segment_type not in scope.segment_types:
+            return np.zeros(len(received), bool)
+        return (received >= scope.start) & (received < scope.stop)
+
+    def _count(self, messages: ids.Ids) -> None:
+        for number in np.unique(messages["file"]):
+            of_file = messages.take(messages["file"] == number)
+            count = self.counts[int(number)]
+            first, last = int(of_file["received"].min()), int(of_file["received"].max())
+            count.staged += len(of_file)
+            count.first_received = first if count.first_received is None else min(first, count.first_received)
+            count.last_received = last if count.last_received is None else max(last, count.last_received)
+
+    def _flush_ids(self) -> None:
+        if self._ids_pending:
+            self.id_segments.append(self._staged.append_ids(ids.joined(self._ids).ordered("received", "digest")))
+            self._ids, self._ids_pending = [], 0
+
+    def finish(self) -> None:
+        self._flush_all()
+        self._flush_ids()
+        self.tables = {name: table for name, table in self.tables.items() if table.rows}
+
+
+def _stand_in(event: dict[str, Any], set_aside: list[Rescued], *, file: str, line: int, content: bytes) -> str:
+    """An id for an event that has none: the same whenever this line of this file is read."""
+    sent = event.get("messageId")
+    if sent is not None and not isinstance(sent, str | dict | list | bytes):
+        return exact_json.json_text(sent)  # a number or a boolean: its text identifies it, and fits the column
+    if sent is not None:
+        set_aside.append(Rescued("/messageId", exact_json.json_text(sent), "not a message id"))
+    place = f"{file.rpartition('/')[2]}:{line}:".encode()
+    event["messageId"] = f"line-{ids.content_hash(place + content).hex()}"
+    return str(event["messageId"])
