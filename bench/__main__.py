@@ -25,7 +25,7 @@ _BASE = "naive_spark"
 _EVENTS_PER_FILE = 50_000
 _FEWEST_FILES = 8  # so that more cores than one have work
 _SAMPLE_EVENTS = 10_000
-_TABLE_WIDTH = 100  # also where there is no terminal, which rich takes for one of 80 columns
+_TABLE_WIDTH = 110  # rich would cut it to 80 columns where there is no terminal
 _console = Console(stderr=True)
 
 
@@ -129,8 +129,7 @@ def _medians(runs: list[Run], names: list[str], recipe: Recipe, input_bytes: int
             f"{median(run.files for run in own):,.0f}",
             f"{walls[name] / walls[_BASE]:.2f}" if _BASE in walls else "-",
         )
-    console = Console()
-    console.print(table, width=max(console.width, _TABLE_WIDTH))
+    Console(width=_TABLE_WIDTH).print(table)
 
 
 def _document(recipe: Recipe, runs: list[Run], input_bytes: int) -> dict[str, object]:

@@ -3,9 +3,9 @@
 CPU seconds are the larger of two lower bounds:
 
 * `os.wait4` of the command itself and of every orphan it left. The rusage holds the process and all its
-  descendants that were waited for, down to those too short-lived for any sampling. A process whose parent ended
-  first (Spark's JVM after the driver, Python workers after their daemon) would be waited for by init and be
-  lost; on Linux this process therefore makes itself the heir of orphans (`PR_SET_CHILD_SUBREAPER`).
+  descendants that were waited for, down to those too short-lived for any sampling. A process whose parent
+  ended first (Spark's JVM after the driver, Python workers after their daemon) would be waited for by init
+  and be lost; on Linux this process therefore makes itself the heir of orphans (`PR_SET_CHILD_SUBREAPER`).
 * the last `psutil` sample of each process ever seen in the tree, ten times a second. It counts where orphans
   cannot be inherited (macOS), or where someone discards the rusage of its children by ignoring SIGCHLD.
 

@@ -19,7 +19,11 @@ encode = msgspec.json.Encoder().encode
 
 
 class NotJsonError(ValueError):
-    """The line is not JSON; the message says why."""
+    """The line is not JSON: `reason` is one of a few words, the message tells more."""
+
+    def __init__(self, reason: str, message: str) -> None:
+        super().__init__(message)
+        self.reason = reason
 
 
 class Parsed(NamedTuple):
@@ -64,14 +68,14 @@ def _parse_slowly(line: bytes) -> Parsed:
     try:
         text = line.decode("utf-8-sig")
     except UnicodeDecodeError as error:
-        raise NotJsonError(f"not UTF-8 at byte {error.start}") from error
+        raise NotJsonError("not_utf8", f"byte {error.start} is not UTF-8") from error
     set_aside: list[Rescued] = []
     try:
         return Parsed(_plain(_decoder.decode(text.strip()), (), set_aside), set_aside)
     except json.JSONDecodeError as error:
-        raise NotJsonError(f"not JSON: {error.msg} at character {error.pos}") from error
+        raise NotJsonError("not_json", f"{error.msg} at character {error.pos}") from error
     except RecursionError as error:
-        raise NotJsonError("nested too deeply") from error
+        raise NotJsonError("nested_too_deeply", "nested too deeply to read") from error
 
 
 def _plain(value: Any, path: tuple[str, ...], set_aside: list[Rescued]) -> Any:

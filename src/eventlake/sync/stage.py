@@ -156,11 +156,13 @@ class _Task:
                         self._take_lines(count, block)
                     else:
                         count.lines += 1
-                        self._reject(count, block.number, "line_too_long", block.sample, size=block.size)
+                        line = Quarantined(file.path, block.number, "line_too_long", None, block.size, block.sample)
+                        self._reject(count, line)
         except (UnreadableFileError, OSError) as error:
             count.error = str(error)
 
     def _take_lines(self, count: FileCount, block: Lines) -> None:
+        path = count.file.path
         number = block.first - 1
         for line in block.lines:
             number += 1
@@ -170,15 +172,15 @@ class _Task:
             try:
                 event, set_aside = exact_json.parse(line)
             except exact_json.NotJsonError as error:
-                self._reject(count, number, str(error), line)
+                self._reject(count, Quarantined(path, number, error.reason, str(error), len(line), line))
                 continue
             buffer = self._buffer_for(event)
             if isinstance(buffer, str):
-                self._reject(count, number, buffer, line)
+                self._reject(count, Quarantined(path, number, buffer, None, len(line), line))
                 continue
             message_id = event.get("messageId")
             if type(message_id) is not str or not message_id:
-                message_id = _stand_in(event, set_aside, file=count.file.path, line=number, content=line)
+                message_id = _stand_in(event, set_aside, file=path, line=number, content=line)
             buffer.hashes.append(ids.message_hash(message_id))
             buffer.received.append(event.get("receivedAt"))
             buffer.digests.append(crc32(line))
@@ -205,7 +207,7 @@ class _Task:
         buffer = self._buffers.get(segment_type) or self._new_buffer(segment_type)
         if buffer is None:
             self.refused.add(segment_type)
-            return f"the database has its limit of {self._context.table_limit} tables"
+            return "table_limit"
         if len(self._by_name) < NAMES_REMEMBERED:
             self._by_name[call, name] = buffer
         if name and len(buffer.table.event_names) < 10:
@@ -223,9 +225,9 @@ class _Task:
         buffer = self._buffers[segment_type] = _Buffer(segment_type, table, flattener)
         return buffer
 
-    def _reject(self, count: FileCount, line: int, reason: str, content: bytes, size: int | None = None) -> None:
+    def _reject(self, count: FileCount, line: Quarantined) -> None:
         count.quarantined += 1
-        self._quarantine.add(Quarantined(count.file.path, line, reason, size or len(content), content))
+        self._quarantine.add(line)
 
     def _flush_all(self) -> None:
         for buffer in self._buffers.values():

@@ -1,0 +1,32 @@
+"""The columns of `__segment_datalake.sync_reports`: Segment's 22, then what eventlake adds."""
+
+# Types are DuckDB's; a list of maps stands for the partitions because their keys follow the date layout.
+REPORT_COLUMNS: dict[str, str] = {
+    "type": "VARCHAR",
+    "workspace_id": "VARCHAR",
+    "run_id": "VARCHAR",
+    "start_time": "TIMESTAMP",
+    "finish_time": "TIMESTAMP",
+    "duration_mins": "BIGINT",
+    "status": "VARCHAR",
+    "error": "VARCHAR",
+    "error_code": "VARCHAR",
+    "table_name": "VARCHAR",
+    "database": "VARCHAR",
+    "partitions": "MAP(VARCHAR, VARCHAR)[]",
+    "new_columns": "STRUCT(name VARCHAR, type VARCHAR)[]",
+    "row_count": "BIGINT",
+    "is_new": "BOOLEAN",
+    "replay": "BOOLEAN",
+    "replay_from": "TIMESTAMP",
+    "replay_to": "TIMESTAMP",
+    "emr_cluster_id": "VARCHAR",
+    "s3_bucket": "VARCHAR",
+    "source_id": "VARCHAR",
+    "day": "VARCHAR",
+    "kind": "VARCHAR",
+    "books": "JSON",
+    "rescued": "JSON",
+    "rewritten": "BIGINT",
+    "notices": "VARCHAR[]",
+}
