@@ -11,6 +11,10 @@ import pyarrow.parquet as pq
 from eventlake.lake.layout import DatePartition, LakeRules
 from eventlake.storage.files import Storage
 
+# Version 2.6 gives INT64 microseconds in UTC, not the INT96 that Iceberg and others refuse. Hourly files are small, and
+# with snappy they take half the time to write that zstd needs, for a third more bytes.
+WRITER = {"compression": "snappy", "version": "2.6", "store_schema": False}
+
 
 class DataFile(NamedTuple):
     """A data file of the lake; `path` is where it will lie, `written` where it is before the commit."""
@@ -90,5 +94,3 @@ class PartitionedWriter:
         return files
 
 
-# INT64 microseconds in UTC, not the INT96 of older writers: Iceberg and others refuse that.
-WRITER = {"compression": "zstd", "compression_level": 1, "version": "2.6", "store_schema": False}

@@ -1,0 +1,123 @@
+"""`eventlake demo`: a whole tour in a scratch folder."""
+
+import tempfile
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from eventlake import query as engine
+from eventlake.archive.importer import import_file
+from eventlake.cli import output, state
+from eventlake.cli.report_view import show_report
+from eventlake.control.sources import Source
+from eventlake.demo.events import Recipe, write_archive
+from eventlake.sync import jobs
+from eventlake.sync.run import run
+from eventlake.workspace import Workspace
+
+SOURCE = "shop"
+
+_EVENTS_PER_HOUR = """
+    SELECT day, hr, count(*) AS events, count(DISTINCT anonymous_id) AS visitors
+    FROM shop.page GROUP BY ALL ORDER BY ALL
+"""
+_REVENUE = """
+    SELECT properties_currency AS currency, count(*) AS orders, sum(properties_revenue) AS revenue
+    FROM shop.track_order_completed GROUP BY ALL ORDER BY orders DESC LIMIT 3
+"""
+_RESCUED = """
+    SELECT event, _rescued_data FROM shop.track_order_completed WHERE _rescued_data IS NOT NULL LIMIT 3
+"""
+_QUARANTINED = """
+    SELECT reason, count(*) AS lines, min(detail) AS example FROM __segment_datalake.quarantine
+    GROUP BY reason ORDER BY lines DESC
+"""
+
+
+def demo(
+    events: Annotated[int, typer.Option(help="How many events to make.")] = 50_000,
+    folder: Annotated[Path | None, typer.Option("--dir", help="Where; by default a new temporary folder.")] = None,
+) -> None:
+    """A tour in a scratch folder: make events, sync them on Spark, look at tables, reports and what did not fit."""
+    scratch = (folder or Path(tempfile.mkdtemp(prefix="eventlake-demo-"))).resolve()
+    place = Workspace.create(scratch)
+    source, _ = place.sources.add(SOURCE, name="Demo shop: web, iOS and back end")
+    _step(f"1. A workspace in {scratch}")
+
+    _step(f"2. {events:,} events of a web shop, an iOS app and a back end; with copies, odd values and broken lines")
+    until = datetime.now(UTC).replace(minute=0, second=0, microsecond=0)
+    recipe = Recipe(events=int(events * 0.8), until=until - timedelta(hours=5), hours=19)
+    later = replace(
+        recipe, events=events - recipe.events, seed=2, until=until, hours=5, duplicate_share=0.02, conflict_share=0.02, broken_share=0.001
+    )
+    _archive(place, source, recipe, scratch / "raw" / "1", files=8)
+
+    _step("3. The first sync: Spark starts, tables and columns are found")
+    with state.spark(place) as runner:
+        with output.progress() as report:
+            show_report(SOURCE, run(place, jobs.sync(source), runner, report))
+        _step("4. Five hours later: copies of earlier events, values of the wrong kind, broken lines")
+        _archive(place, source, later, scratch / "raw" / "2", files=2)
+        with output.progress() as report:
+            show_report(SOURCE, run(place, jobs.sync(source), runner, report))
+        _step("5. The same sync once more: nothing to do, and nothing twice")
+        show_report(SOURCE, run(place, jobs.sync(source), runner))
+
+    _step("6. Page views per hour, asked with SQL")
+    _show_chart(place)
+    _step("7. Orders")
+    _show(place, _REVENUE)
+    _step("8. What did not fit its column is kept beside the row, with the reason")
+    _show(place, _RESCUED)
+    _step("9. What is not an event is kept, too")
+    _show(place, _QUARANTINED)
+    _what_next(scratch)
+
+
+def _step(words: str) -> None:
+    output.out.print()
+    output.out.print(words, style="bold", markup=False)
+
+
+def _archive(place: Workspace, source: Source, recipe: Recipe, folder: Path, *, files: int) -> None:
+    folder.mkdir(parents=True)
+    with output.progress() as report:
+        made = 0
+
+        def count(lines: int) -> None:
+            nonlocal made
+            made += lines
+            report("make", made, max(made, recipe.events))
+
+        for file in write_archive(replace(recipe, project_id=source.id), folder, files=files, progress=count):
+            import_file(place.storage, source.id, file, now_micros=place.clock.now())
+
+
+def _show(place: Workspace, sql: str) -> None:
+    found = engine.query(place, sql)
+    output.out.print(" ".join(sql.split()), style="dim", markup=False, soft_wrap=True)
+    output.table(None, found.column_names, [list(row.values()) for row in found.to_pylist()])
+
+
+def _show_chart(place: Workspace) -> None:
+    rows = engine.query(place, _EVENTS_PER_HOUR).to_pylist()
+    output.out.print(" ".join(_EVENTS_PER_HOUR.split()), style="dim", markup=False, soft_wrap=True)
+    output.out.print(output.columns_chart([row["events"] for row in rows]), style="cyan", markup=False)
+    hours = "".join(f"{row['hr']:<8}" for row in rows[::4])
+    output.out.print(f"{hours}\n{sum(row['events'] for row in rows):,} page views in {len(rows)} hours", style="dim")
+
+
+def _what_next(scratch: Path) -> None:
+    _step("What next")
+    for command, words in (
+        ("tables", "all tables"),
+        ("describe shop.track_order_completed", "columns, types, and since when"),
+        ('query "select event, count(*) from shop.track_product_added group by all"', "any SQL"),
+        ("replay shop --all", "load everything again: adds nothing"),
+        ("verify", "do archive, files, catalog and books agree?"),
+    ):
+        output.out.print(f"  eventlake -C {scratch} {command}   [dim]# {words}[/dim]", soft_wrap=True)
+    output.out.print("  eventlake init my-lake   [dim]# your own[/dim]")

@@ -1,0 +1,182 @@
+"""`eventlake import`, `sync`, `replay` and `retype`: what changes the lake."""
+
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from eventlake.archive.importer import find_raw_files, import_file
+from eventlake.cli import output, state
+from eventlake.cli.report_view import show_report
+from eventlake.cli.sources import assignments
+from eventlake.cli.state import JsonFlag
+from eventlake.control.sources import Source
+from eventlake.errors import EventLakeError, InvalidSettingsError, NotFoundError
+from eventlake.events.envelope import CALLS
+from eventlake.schema import instants
+from eventlake.schema.types import ColumnType
+from eventlake.sync import jobs
+from eventlake.sync.jobs import Job
+from eventlake.sync.run import run
+from eventlake.sync.steps import Runner
+from eventlake.workspace import Workspace
+
+Slug = Annotated[str, typer.Argument(metavar="SLUG", help="The source.")]
+
+
+def import_files(
+    slug: Slug,
+    files: Annotated[list[Path], typer.Argument(metavar="FILE…", help="Raw files, or folders of them.")],
+    as_json: JsonFlag = False,
+) -> None:
+    """Put raw files into the archive: NDJSON, gzip or plain, or a whole Segment archive.
+
+    A file that is in the archive already, under any name, is not added again. The next `sync` loads them.
+
+    Example: eventlake import web ~/segment-logs/
+    """
+    place = state.workspace()
+    source = place.sources.get(slug)
+    found = find_raw_files(files)
+    added = []
+    with output.progress() as report:
+        for number, file in enumerate(found, 1):
+            done = import_file(place.storage, source.id, file, now_micros=place.clock.now())
+            added += [done.path] if done.is_new else []
+            report("import", number, len(found))
+    if as_json:
+        output.print_json({"source": source.slug, "files": len(found), "added": added})
+    else:
+        output.talk.print(f"{len(added)} files added to the archive, {len(found) - len(added)} were there. Next: eventlake sync")
+
+
+def sync(
+    slugs: Annotated[list[str] | None, typer.Argument(metavar="[SLUG…]", help="Sources; by default all that are enabled.")] = None,
+    as_json: JsonFlag = False,
+) -> None:
+    """Load what is new into the lake.
+
+    Takes every raw file that was not loaded before, and ends in a report. May be run at any time and as often as
+    you like. With --json the lines of the reports are printed.
+    """
+    place = state.workspace()
+    sources = [place.sources.get(slug) for slug in slugs] if slugs else [s for s in place.sources.all() if s.enabled]
+    if not sources:
+        raise NotFoundError("there is no enabled source", fix="`eventlake source add SLUG`, or `eventlake source enable SLUG`")
+    disabled = [source.slug for source in sources if not source.enabled]
+    if disabled:
+        raise InvalidSettingsError(f"{', '.join(disabled)} is disabled", fix=f"`eventlake source enable {disabled[0]}`")
+    _run_all(place, [jobs.sync(source) for source in sources], as_json)
+
+
+def replay(
+    slug: Slug,
+    start: Annotated[str | None, typer.Option("--from", metavar="TIME", help="From this time of receipt (UTC).")] = None,
+    stop: Annotated[str | None, typer.Option("--to", metavar="TIME", help="Up to, not including, this time.")] = None,
+    events: Annotated[list[str] | None, typer.Option("--event", metavar="NAME", help="Only this event or call; may be repeated.")] = None,
+    everything: Annotated[bool, typer.Option("--all", help="The whole archive.")] = False,
+    settings: Annotated[
+        list[str] | None,
+        typer.Option("--set", metavar="KEY=VALUE", help="With --all: write all tables anew with this setting."),
+    ] = None,
+    as_json: JsonFlag = False,
+) -> None:
+    """Load a period again from the raw archive.
+
+    Whole partitions are written anew. What is loaded already is not added again: a replay of what is in the lake
+    changes nothing but brings rescued values into columns whose type was corrected, and lost files back.
+
+    Example: eventlake replay web --from 2026-11-01 --to 2026-11-03 --event "Order Completed"
+    """
+    place = state.workspace()
+    source = place.sources.get(slug)
+    if everything and (start or stop):
+        raise InvalidSettingsError("--all and a period exclude each other", fix="give --all, or --from and --to")
+    if settings:
+        if not everything or events:
+            raise InvalidSettingsError("--set concerns all tables", fix="give --all with it, and no --event")
+        job = jobs.rebuild(place.sources.preview(slug, assignments(settings)))
+    elif everything:
+        job = jobs.replay(source, instants.FIRST, instants.LAST + 1, _segment_types(place, source, events))
+    elif start and stop:
+        begin, end = _time(start), _time(stop)
+        if begin >= end:
+            raise InvalidSettingsError(f"--from {start} is not before --to {stop}", fix="--to is not included in the period")
+        job = jobs.replay(source, begin, end, _segment_types(place, source, events))
+    else:
+        raise InvalidSettingsError("a replay needs a period", fix="give --from and --to, or --all")
+    _run_all(place, [job], as_json)
+
+
+def retype(
+    table: Annotated[str, typer.Argument(metavar="TABLE", help="The table, as <database>.<table>.")],
+    column: Annotated[str, typer.Argument(help="The column.")],
+    new_type: Annotated[str, typer.Argument(metavar="TYPE", help="bigint, boolean, decimal(38,6), string or timestamp.")],
+    as_json: JsonFlag = False,
+) -> None:
+    """Correct the type of a column, over its whole history.
+
+    The table is replayed from the archive with the new type in the same step: values that had been rescued come into
+    the column, values that do not fit the new type are rescued, and no reader sees two types.
+
+    Example: eventlake retype web.track_order_completed properties_revenue "decimal(38,6)"
+    """
+    place = state.workspace()
+    found = next((t for t in place.catalog.tables() if f"{t.database}.{t.name}" == table), None)
+    if found is None:
+        raise NotFoundError(f"there is no table {table!r}", fix="see `eventlake tables`")
+    types = {"decimal": ColumnType.DECIMAL} | {kind.value: kind for kind in ColumnType}
+    if new_type not in types:
+        raise InvalidSettingsError(f"{new_type!r} is not a column type", fix=f"use one of {', '.join(k.value for k in ColumnType)}")
+    if column not in found.schema.names or column.startswith("_"):
+        raise NotFoundError(f"{table} has no column {column!r} whose type could change", fix=f"see `eventlake describe {table}`")
+    if column in ("message_id", "received_at"):
+        raise InvalidSettingsError(f"{column} must keep its type: deduplication and partitions need it", fix="choose another column")
+    source = next(s for s in place.sources.all() if s.id == found.source_id)
+    _run_all(place, [jobs.retype(source, found.segment_type, column, types[new_type])], as_json)
+
+
+def _run_all(place: Workspace, work: list[Job], as_json: bool) -> None:
+    """Carry out jobs one after the other; one that fails does not stop the others."""
+    failed: list[EventLakeError] = []
+    with state.spark(place) as runner:
+        for job in work:
+            try:
+                lines = _run(place, job, runner)
+            except EventLakeError as error:
+                failed.append(error)
+                if len(work) > 1:
+                    output.talk.print(f"{job.source.slug}: {error}", style="red", markup=False)
+                continue
+            if as_json:
+                for line in lines:
+                    output.print_json(line)
+            else:
+                show_report(job.source.slug, lines)
+    if failed:
+        raise failed[0]
+
+
+def _run(place: Workspace, job: Job, runner: Runner) -> list[dict[str, Any]]:
+    with output.progress() as report:
+        return run(place, job, runner, report)
+
+
+def _segment_types(place: Workspace, source: Source, events: list[str] | None) -> frozenset[str] | None:
+    if not events:
+        return None
+    known = {table.segment_type for table in place.catalog.tables(source.id)}
+    wanted = set()
+    for event in events:
+        names = {source.rules.segment_type("track", event), *({event} & CALLS)} & known
+        if not names:
+            raise NotFoundError(f"{source.slug} has no table for the event {event!r}", fix="see `eventlake tables`")
+        wanted |= names
+    return frozenset(wanted)
+
+
+def _time(text: str) -> int:
+    instant = instants.parse(text if "T" in text else f"{text}T00:00:00Z")
+    if instant is None:
+        raise InvalidSettingsError(f"{text!r} is not a time", fix="use 2026-11-01 or 2026-11-01T08:00:00Z")
+    return instant.micros

@@ -1,0 +1,194 @@
+"""`eventlake tables`, `describe`, `query`, `runs` and `report`: what looks at the lake."""
+
+import sys
+from typing import Annotated, Any
+
+import typer
+
+from eventlake import query as engine
+from eventlake.catalog.base import CatalogTable
+from eventlake.cli import output, state
+from eventlake.cli.report_view import show_report
+from eventlake.cli.state import JsonFlag
+from eventlake.errors import NotFoundError
+from eventlake.reports.columns import REPORT_COLUMNS
+from eventlake.workspace import Workspace
+
+SYSTEM = engine.SYSTEM_DATABASE
+
+
+def tables(as_json: JsonFlag = False) -> None:
+    """Show the tables of the lake."""
+    place = state.workspace()
+    shown = [_summary(place, table) for table in place.catalog.tables()]
+    if as_json:
+        output.print_json(shown)
+        return
+    if not shown:
+        output.talk.print("There are no tables yet: eventlake sync makes them.")
+        return
+    columns = ("table", "rows", "columns", "partitions", "files", "size", "received until")
+    rows = [
+        (
+            f"{t['database']}.{t['table']}",
+            t["rows"],
+            t["columns"],
+            t["partitions"],
+            t["files"],
+            output.size(t["bytes"]),
+            output.moment(t["last_received"]),
+        )
+        for t in shown
+    ]
+    output.table(None, columns, rows, numbers=columns[1:6])
+    output.out.print(f"[dim]also: {SYSTEM}.sync_reports, {SYSTEM}.quarantine[/dim]")
+
+
+def _summary(place: Workspace, table: CatalogTable) -> dict[str, Any]:
+    files = place.ledger.data_files(table.source_id, table.segment_type)
+    return {
+        "database": table.database,
+        "table": table.name,
+        "source_id": table.source_id,
+        "location": place.storage.full(table.location),
+        "rows": sum(file.rows for file in files),
+        "columns": len(table.schema.columns),
+        "partitions": len(place.catalog.partitions(table.database, table.name)),
+        "files": len(files),
+        "bytes": sum(file.size for file in files),
+        "first_received": min((file.first_received for file in files), default=None),
+        "last_received": max((file.last_received for file in files), default=None),
+    }
+
+
+def describe(
+    table: Annotated[str, typer.Argument(metavar="TABLE", help="The table, as <database>.<table>.")],
+    as_json: JsonFlag = False,
+) -> None:
+    """Show the columns of a table: their types, where in the event they come from, and since when."""
+    place = state.workspace()
+    if table == f"{SYSTEM}.sync_reports":
+        _show_columns([{"name": name, "type": kind} for name, kind in REPORT_COLUMNS.items()], as_json, {"table": table})
+        return
+    found = next((t for t in place.catalog.tables() if f"{t.database}.{t.name}" == table), None)
+    if found is None:
+        raise NotFoundError(f"there is no table {table!r}", fix="see `eventlake tables`")
+    history = place.catalog.history(found.database, found.name)
+    added = {event.column: event for event in history if event.change == "added"}
+    retyped = {event.column: event for event in history if event.change == "retyped"}
+    columns = []
+    for column in found.schema.columns:
+        entry: dict[str, Any] = {"name": column.name, "type": column.type.value, "pointer": column.pointer}
+        if column.name in added:
+            entry |= {"added_at": output.moment(added[column.name].at), "added_run": added[column.name].run_id}
+        if column.name in retyped:
+            event = retyped[column.name]
+            entry |= {"retyped_at": output.moment(event.at), "retyped_run": event.run_id, "old_type": event.old_type}
+        columns.append(entry)
+    columns += [{"name": key, "type": "string", "partition": True} for key in found.partition_keys]
+    _show_columns(columns, as_json, {"table": table, **_summary(place, found)})
+
+
+def _show_columns(columns: list[dict[str, Any]], as_json: bool, summary: dict[str, Any]) -> None:
+    if as_json:
+        output.print_json({**summary, "columns": columns})
+        return
+    rows = [
+        (
+            column["name"],
+            column["type"],
+            "partition" if column.get("partition") else column.get("pointer"),
+            column.get("added_at"),
+            f"was {column['old_type']} until {column['retyped_at']}" if "retyped_at" in column else None,
+        )
+        for column in columns
+    ]
+    output.table(summary["table"], ("column", "type", "from", "since", ""), rows)
+    if "location" in summary:
+        output.out.print(f"[dim]{summary['rows']:,} rows in {summary['files']:,} files, {summary['location']}[/dim]", soft_wrap=True)
+
+
+def query(
+    sql: Annotated[str, typer.Argument(metavar="SQL", help="A query; - reads it from standard input.")],
+    as_json: JsonFlag = False,
+    limit: Annotated[int, typer.Option(help="Rows to show; --json shows all.")] = 100,
+) -> None:
+    """Ask the lake in SQL (DuckDB). Tables are called <database>.<table>.
+
+    Example: eventlake query "select day, count(*) from web.page group by day order by day"
+    """
+    found = engine.query(state.workspace(), sys.stdin.read() if sql == "-" else sql)
+    if as_json:
+        for batch in found.to_batches(max_chunksize=1000):
+            for row in batch.to_pylist():
+                output.print_json(row)
+        return
+    rows = found.slice(0, limit).to_pylist()
+    numbers = [field.name for field in found.schema if str(field.type).startswith(("int", "uint", "decimal", "double", "float"))]
+    output.table(None, found.column_names, [[_cell(value) for value in row.values()] for row in rows], numbers=numbers)
+    if found.num_rows > limit:
+        output.talk.print(f"{limit} of {found.num_rows:,} rows; more with --limit, all with --json")
+
+
+def _cell(value: Any) -> Any:
+    return value if not isinstance(value, list | dict) else str(value)
+
+
+def runs(
+    slug: Annotated[str | None, typer.Argument(metavar="[SLUG]", help="Only this source.")] = None,
+    limit: Annotated[int, typer.Option(help="How many, newest first.")] = 100,
+    as_json: JsonFlag = False,
+) -> None:
+    """Show the history of runs, also those under way."""
+    place = state.workspace()
+    names = {source.id: source.slug for source in place.sources.all()}
+    found = place.runs.latest(limit, place.sources.get(slug).id if slug else None)
+    shown = []
+    for run in found:
+        head = run.report[0] if run.report else {}
+        ended = run.finished_at or place.clock.now()
+        shown.append(
+            {
+                "run_id": run.run_id,
+                "source": names.get(run.source_id, run.source_id),
+                "kind": run.kind,
+                "status": run.outcome,
+                "start_time": output.moment(run.started_at),
+                "duration_seconds": round((ended - run.started_at) / 1e6, 1),
+                "rows": head.get("row_count"),
+                "notices": head.get("notices", []) + ([head["error"]] if "error" in head else []),
+            }
+        )
+    if as_json:
+        output.print_json(shown)
+        return
+    if not shown:
+        output.talk.print("There was no run yet: eventlake sync starts one.")
+        return
+    columns = ("run", "source", "kind", "status", "started", "seconds", "rows", "notices")
+    rows = [
+        (r["run_id"], r["source"], r["kind"], r["status"], r["start_time"], r["duration_seconds"], r["rows"], "; ".join(r["notices"]))
+        for r in shown
+    ]
+    output.table(None, columns, rows, numbers=("seconds", "rows"))
+
+
+def report(
+    run_id: Annotated[str | None, typer.Argument(metavar="[RUN]", help="The run; by default the latest.")] = None,
+    as_json: JsonFlag = False,
+) -> None:
+    """Show the report of a run; of one that is under way, how far it is."""
+    place = state.workspace()
+    run = place.runs.get(run_id)
+    name = next((s.slug for s in place.sources.all() if s.id == run.source_id), run.source_id)
+    if run.report is None:
+        if as_json:
+            output.print_json({"type": "source", "run_id": run.run_id, "source_id": run.source_id, "status": "running", "step": run.step})
+        else:
+            output.out.print(f"{name}: run {run.run_id} is at the step [bold]{run.step}[/bold] since {output.moment(run.started_at)}")
+        return
+    if as_json:
+        for line in run.report:
+            output.print_json(line)
+    else:
+        show_report(name, run.report)
