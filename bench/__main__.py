@@ -47,9 +47,7 @@ def main() -> None:
         archive = _archive(recipe, Path(scratch))
         input_bytes = sum(file.stat().st_size for file in archive.files)
         runs: list[Run] = []
-        for turn in range(
-            options.repeat
-        ):  # in turn, so that a busy minute of the machine does not hit one alone
+        for turn in range(options.repeat):  # in turn, so that a busy minute of the machine does not hit one alone
             for name in options.only:
                 _console.print(f"run {turn + 1} of {options.repeat}: {name}")
                 try:
@@ -58,9 +56,7 @@ def main() -> None:
                     raise SystemExit(f"{name}: {failure}") from None
     _medians(runs, options.only, recipe, input_bytes)
     if options.json:
-        options.json.write_text(
-            json.dumps(_document(recipe, runs, input_bytes), indent=2, default=str) + "\n"
-        )
+        options.json.write_text(json.dumps(_document(recipe, runs, input_bytes), indent=2, default=str) + "\n")
 
 
 def _options() -> argparse.Namespace:
@@ -68,16 +64,12 @@ def _options() -> argparse.Namespace:
     parser.add_argument("--events", type=int, default=200_000, help="distinct events to load (%(default)s)")
     parser.add_argument("--hours", type=int, default=24, help="of receipt they are spread over (%(default)s)")
     parser.add_argument("--repeat", type=int, default=3, help="runs of each; medians are shown (%(default)s)")
-    parser.add_argument(
-        "--only", default=",".join(CONTESTANTS), help="contestants, with commas (%(default)s)"
-    )
+    parser.add_argument("--only", default=",".join(CONTESTANTS), help="contestants, with commas (%(default)s)")
     parser.add_argument("--json", type=Path, metavar="FILE", help="write every run to this file")
     options = parser.parse_args()
     options.only = options.only.split(",")
     if unknown := set(options.only) - CONTESTANTS.keys():
-        parser.error(
-            f"no contestant is called {', '.join(sorted(unknown))}; there are {', '.join(CONTESTANTS)}"
-        )
+        parser.error(f"no contestant is called {', '.join(sorted(unknown))}; there are {', '.join(CONTESTANTS)}")
     for name in options.only:
         if not CONTESTANTS[name].program.exists():
             parser.error(f"{name} needs {CONTESTANTS[name].program}: install the project, or leave it out")

@@ -31,8 +31,7 @@ def test_a_recipe_gives_the_same_bytes_in_any_process() -> None:
         "print(hashlib.sha256(b'\\n'.join(lines(recipe))).hexdigest())"
     )
     digests = {
-        subprocess.run([sys.executable, "-c", program], capture_output=True, check=True).stdout
-        for _ in range(2)
+        subprocess.run([sys.executable, "-c", program], capture_output=True, check=True).stdout for _ in range(2)
     }
     assert len(digests) == 1
 
@@ -79,9 +78,7 @@ def test_there_are_as_many_track_events_as_asked_for(track_types: int) -> None:
 
 def test_lines_are_received_in_order_and_in_the_window() -> None:
     until = datetime(2026, 3, 4, 5, 30, tzinfo=UTC)
-    received = [
-        event["receivedAt"] for event in parsed(replace(FAULTY, broken_share=0, until=until, hours=2))
-    ]
+    received = [event["receivedAt"] for event in parsed(replace(FAULTY, broken_share=0, until=until, hours=2))]
     assert received == sorted(received)
     assert received[0] >= "2026-03-04T03:30:00.000Z"
     assert received[-1] < "2026-03-04T05:30:00.000Z"

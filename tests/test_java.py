@@ -80,9 +80,7 @@ def test_java_home_wins_over_path(monkeypatch: pytest.MonkeyPatch, tmp_path: Pat
 
 @pytest.mark.usefixtures("no_java")
 @pytest.mark.parametrize("too_old", ["11.0.2", "1.8.0_392"])
-def test_an_old_java_home_is_passed_over(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, too_old: str
-) -> None:
+def test_an_old_java_home_is_passed_over(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, too_old: str) -> None:
     monkeypatch.setenv("JAVA_HOME", str(make_java(tmp_path / "old", too_old)))
     on_path = make_java(tmp_path / "new", "21")
     monkeypatch.setenv("PATH", str(on_path / "bin"))
@@ -214,7 +212,5 @@ def test_the_wheels_wrapper_is_written_once_and_again_when_it_no_longer_fits(
 def test_a_child_process_that_inherits_the_wheels_java_home_keeps_it(
     bare_machine: MachineWithoutJava,
 ) -> None:
-    inherit = (
-        "import os; from eventlake.runners.java import java_home; os.environ['JAVA_HOME'] = str(java_home())"
-    )
+    inherit = "import os; from eventlake.runners.java import java_home; os.environ['JAVA_HOME'] = str(java_home())"
     assert bare_machine.run(f"{inherit}; print(java_home())") == bare_machine.run(PRINT_JAVA_HOME)

@@ -31,10 +31,11 @@ def query(workspace: Workspace, sql: str) -> pa.Table:
         connection.execute("SET TimeZone = 'UTC'")
         _make_views(workspace, connection, _wanted(connection, sql))
         found = connection.sql(sql)
-        return found.to_arrow_table() if found is not None else pa.table({})
+        return found.to_arrow_table() if found else pa.table({})
     except duckdb.Error as error:
         raise InvalidSettingsError(
-            f"the query failed: {error}", fix="see `eventlake tables` and `eventlake describe TABLE` for the names"
+            f"the query failed: {error}",
+            fix="see `eventlake tables` and `eventlake describe TABLE` for the names",
         ) from error
     finally:
         connection.close()
@@ -97,7 +98,7 @@ def _reports_view(workspace: Workspace) -> str:
     spec = ", ".join(f"{_text(name)}: {_text(kind)}" for name, kind in columns if name != "day")
     typed = ", ".join(f"CAST(NULL AS {kind}) AS {_name(name)}" for name, kind in columns)
     if not files:
-        return f"SELECT {typed} WHERE false"  # noqa: S608
+        return f"SELECT {typed} WHERE false"
     names = ", ".join(_text(workspace.storage.full(path)) for path in files)
     order = ", ".join(_name(name) for name, _ in columns)
     return (

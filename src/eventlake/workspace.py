@@ -106,7 +106,9 @@ class Workspace:
             return cls(folder, Settings(**values), clock)
         except ValidationError as error:
             problems = "; ".join(f"{'.'.join(map(str, e['loc']))}: {e['msg']}" for e in error.errors())
-            raise InvalidSettingsError(f"{CONFIG}: {problems}", fix="correct the file or the EVENTLAKE_… variable") from error
+            raise InvalidSettingsError(
+                f"{CONFIG}: {problems}", fix="correct the file or the EVENTLAKE_… variable"
+            ) from error
 
     @cached_property
     def storage(self) -> Storage:

@@ -34,7 +34,9 @@ def find_raw_files(places: Iterable[Path]) -> list[Path]:
     found = []
     for place in places:
         if place.is_dir():
-            found += sorted(file for file in place.rglob("*") if file.is_file() and not file.name.startswith((".", "_")))
+            found += sorted(
+                file for file in place.rglob("*") if file.is_file() and not file.name.startswith((".", "_"))
+            )
         elif place.is_file():
             found.append(place)
         else:

@@ -5,7 +5,7 @@ import zlib
 from collections.abc import Iterator
 from typing import Any, NamedTuple
 
-from isal import igzip, isal_zlib
+from isal import igzip
 
 BLOCK = 1 << 20
 MAX_LINE = 16 << 20  # Segment's limit for an event is 32 KB; a longer line is quarantined, not parsed
@@ -35,7 +35,7 @@ def read_lines(raw: Any) -> Iterator[Lines | LongLine]:
     """The lines of a gzip or plain file. Raises UnreadableFileError when the file breaks off."""
     try:
         yield from _lines(_decompressed(raw))
-    except (EOFError, OSError, zlib.error, isal_zlib.error) as error:
+    except (EOFError, OSError, zlib.error) as error:
         raise UnreadableFileError(f"{type(error).__name__}: {error}") from error
 
 

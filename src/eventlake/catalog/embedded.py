@@ -112,20 +112,41 @@ class EmbeddedCatalog:
                     row = {"name": column.name, "type": column.type.value, "pointer": column.pointer}
                     connection.execute(_columns.insert().values(**where, **row, position=len(types)))
                     types[column.name] = column.type.value
-                    _remember(connection, **where, column=column.name, change="added", type=column.type.value, run_id=run_id, at=at)
+                    _remember(
+                        connection,
+                        **where,
+                        column=column.name,
+                        change="added",
+                        type=column.type.value,
+                        run_id=run_id,
+                        at=at,
+                    )
             for name, new_type in change.retyped:
                 if types[name] != new_type.value:
                     here = sa.and_(_of(_columns, change.database, change.table), _columns.c.name == name)
                     connection.execute(_columns.update().where(here).values(type=new_type.value))
                     _remember(
-                        connection, **where, column=name, change="retyped", type=new_type.value, old_type=types[name], run_id=run_id, at=at
+                        connection,
+                        **where,
+                        column=name,
+                        change="retyped",
+                        type=new_type.value,
+                        old_type=types[name],
+                        run_id=run_id,
+                        at=at,
                     )
             if change.anew:
                 connection.execute(_partitions.delete().where(_of(_partitions, change.database, change.table)))
-            known = set(connection.scalars(sa.select(_partitions.c.partition).where(_of(_partitions, change.database, change.table))))
+            known = set(
+                connection.scalars(
+                    sa.select(_partitions.c.partition).where(_of(_partitions, change.database, change.table))
+                )
+            )
             new = [json.dumps(values) for values in change.partitions if json.dumps(values) not in known]
             if new:
-                connection.execute(_partitions.insert(), [{**where, "partition": text, "run_id": run_id} for text in new])
+                connection.execute(
+                    _partitions.insert(), [{**where, "partition": text, "run_id": run_id} for text in new]
+                )
 
     def _make_table(self, connection: sa.Connection, change: TableChange, run_id: str, at: int) -> None:
         here = sa.and_(_tables.c.database == change.database, _tables.c.name == change.table)

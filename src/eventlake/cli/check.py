@@ -1,8 +1,7 @@
 """`eventlake verify` and `doctor`: is everything as it should be?"""
 
 import shutil
-from collections.abc import Callable
-from typing import Annotated, Any
+from typing import Annotated, Any, TYPE_CHECKING
 
 import typer
 from rich.text import Text
@@ -13,6 +12,9 @@ from eventlake.errors import EventLakeError
 from eventlake.runners.java import java_home
 from eventlake.sync.verify import verify as verify_source
 from eventlake.workspace import Workspace
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 
 def verify(
@@ -80,7 +82,9 @@ def _storage(place: Workspace) -> str:
 def _space(place: Workspace) -> str:
     free = shutil.disk_usage(place.folder).free
     if free < 1_000_000_000:
-        raise EventLakeError(f"only {output.size(free)} free", fix="make room: a sync needs about the size of its raw files")
+        raise EventLakeError(
+            f"only {output.size(free)} free", fix="make room: a sync needs about the size of its raw files"
+        )
     return f"{output.size(free)} free"
 
 

@@ -51,7 +51,14 @@ def demo(
     until = datetime.now(UTC).replace(minute=0, second=0, microsecond=0)
     recipe = Recipe(events=int(events * 0.8), until=until - timedelta(hours=5), hours=19)
     later = replace(
-        recipe, events=events - recipe.events, seed=2, until=until, hours=5, duplicate_share=0.02, conflict_share=0.02, broken_share=0.001
+        recipe,
+        events=events - recipe.events,
+        seed=2,
+        until=until,
+        hours=5,
+        duplicate_share=0.02,
+        conflict_share=0.02,
+        broken_share=0.001,
     )
     _archive(place, source, recipe, scratch / "raw" / "1", files=8)
 

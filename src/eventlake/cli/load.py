@@ -47,11 +47,15 @@ def import_files(
     if as_json:
         output.print_json({"source": source.slug, "files": len(found), "added": added})
     else:
-        output.talk.print(f"{len(added)} files added to the archive, {len(found) - len(added)} were there. Next: eventlake sync")
+        output.talk.print(
+            f"{len(added)} files added to the archive, {len(found) - len(added)} were there. Next: eventlake sync"
+        )
 
 
 def sync(
-    slugs: Annotated[list[str] | None, typer.Argument(metavar="[SLUG…]", help="Sources; by default all that are enabled.")] = None,
+    slugs: Annotated[
+        list[str] | None, typer.Argument(metavar="[SLUG…]", help="Sources; by default all that are enabled.")
+    ] = None,
     as_json: JsonFlag = False,
 ) -> None:
     """Load what is new into the lake.
@@ -62,7 +66,9 @@ def sync(
     place = state.workspace()
     sources = [place.sources.get(slug) for slug in slugs] if slugs else [s for s in place.sources.all() if s.enabled]
     if not sources:
-        raise NotFoundError("there is no enabled source", fix="`eventlake source add SLUG`, or `eventlake source enable SLUG`")
+        raise NotFoundError(
+            "there is no enabled source", fix="`eventlake source add SLUG`, or `eventlake source enable SLUG`"
+        )
     disabled = [source.slug for source in sources if not source.enabled]
     if disabled:
         raise InvalidSettingsError(f"{', '.join(disabled)} is disabled", fix=f"`eventlake source enable {disabled[0]}`")
@@ -71,9 +77,14 @@ def sync(
 
 def replay(
     slug: Slug,
-    start: Annotated[str | None, typer.Option("--from", metavar="TIME", help="From this time of receipt (UTC).")] = None,
+    start: Annotated[
+        str | None, typer.Option("--from", metavar="TIME", help="From this time of receipt (UTC).")
+    ] = None,
     stop: Annotated[str | None, typer.Option("--to", metavar="TIME", help="Up to, not including, this time.")] = None,
-    events: Annotated[list[str] | None, typer.Option("--event", metavar="NAME", help="Only this event or call; may be repeated.")] = None,
+    events: Annotated[
+        list[str] | None,
+        typer.Option("--event", metavar="NAME", help="Only this event or call; may be repeated."),
+    ] = None,
     everything: Annotated[bool, typer.Option("--all", help="The whole archive.")] = False,
     settings: Annotated[
         list[str] | None,
@@ -101,7 +112,9 @@ def replay(
     elif start and stop:
         begin, end = _time(start), _time(stop)
         if begin >= end:
-            raise InvalidSettingsError(f"--from {start} is not before --to {stop}", fix="--to is not included in the period")
+            raise InvalidSettingsError(
+                f"--from {start} is not before --to {stop}", fix="--to is not included in the period"
+            )
         job = jobs.replay(source, begin, end, _segment_types(place, source, events))
     else:
         raise InvalidSettingsError("a replay needs a period", fix="give --from and --to, or --all")
@@ -111,7 +124,9 @@ def replay(
 def retype(
     table: Annotated[str, typer.Argument(metavar="TABLE", help="The table, as <database>.<table>.")],
     column: Annotated[str, typer.Argument(help="The column.")],
-    new_type: Annotated[str, typer.Argument(metavar="TYPE", help="bigint, boolean, decimal(38,6), string or timestamp.")],
+    new_type: Annotated[
+        str, typer.Argument(metavar="TYPE", help="bigint, boolean, decimal(38,6), string or timestamp.")
+    ],
     as_json: JsonFlag = False,
 ) -> None:
     """Correct the type of a column, over its whole history.
@@ -127,11 +142,18 @@ def retype(
         raise NotFoundError(f"there is no table {table!r}", fix="see `eventlake tables`")
     types = {"decimal": ColumnType.DECIMAL} | {kind.value: kind for kind in ColumnType}
     if new_type not in types:
-        raise InvalidSettingsError(f"{new_type!r} is not a column type", fix=f"use one of {', '.join(k.value for k in ColumnType)}")
+        raise InvalidSettingsError(
+            f"{new_type!r} is not a column type", fix=f"use one of {', '.join(k.value for k in ColumnType)}"
+        )
     if column not in found.schema.names or column.startswith("_"):
-        raise NotFoundError(f"{table} has no column {column!r} whose type could change", fix=f"see `eventlake describe {table}`")
+        raise NotFoundError(
+            f"{table} has no column {column!r} whose type could change",
+            fix=f"see `eventlake describe {table}`",
+        )
     if column in ("message_id", "received_at"):
-        raise InvalidSettingsError(f"{column} must keep its type: deduplication and partitions need it", fix="choose another column")
+        raise InvalidSettingsError(
+            f"{column} must keep its type: deduplication and partitions need it", fix="choose another column"
+        )
     source = next(s for s in place.sources.all() if s.id == found.source_id)
     _run_all(place, [jobs.retype(source, found.segment_type, column, types[new_type])], as_json)
 

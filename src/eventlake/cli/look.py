@@ -68,7 +68,9 @@ def describe(
     """Show the columns of a table: their types, where in the event they come from, and since when."""
     place = state.workspace()
     if table == f"{SYSTEM}.sync_reports":
-        _show_columns([{"name": name, "type": kind} for name, kind in REPORT_COLUMNS.items()], as_json, {"table": table})
+        _show_columns(
+            [{"name": name, "type": kind} for name, kind in REPORT_COLUMNS.items()], as_json, {"table": table}
+        )
         return
     found = next((t for t in place.catalog.tables() if f"{t.database}.{t.name}" == table), None)
     if found is None:
@@ -80,10 +82,17 @@ def describe(
     for column in found.schema.columns:
         entry: dict[str, Any] = {"name": column.name, "type": column.type.value, "pointer": column.pointer}
         if column.name in added:
-            entry |= {"added_at": output.moment(added[column.name].at), "added_run": added[column.name].run_id}
+            entry |= {
+                "added_at": output.moment(added[column.name].at),
+                "added_run": added[column.name].run_id,
+            }
         if column.name in retyped:
             event = retyped[column.name]
-            entry |= {"retyped_at": output.moment(event.at), "retyped_run": event.run_id, "old_type": event.old_type}
+            entry |= {
+                "retyped_at": output.moment(event.at),
+                "retyped_run": event.run_id,
+                "old_type": event.old_type,
+            }
         columns.append(entry)
     columns += [{"name": key, "type": "string", "partition": True} for key in found.partition_keys]
     _show_columns(columns, as_json, {"table": table, **_summary(place, found)})
@@ -105,7 +114,10 @@ def _show_columns(columns: list[dict[str, Any]], as_json: bool, summary: dict[st
     ]
     output.table(summary["table"], ("column", "type", "from", "since", ""), rows)
     if "location" in summary:
-        output.out.print(f"[dim]{summary['rows']:,} rows in {summary['files']:,} files, {summary['location']}[/dim]", soft_wrap=True)
+        output.out.print(
+            f"[dim]{summary['rows']:,} rows in {summary['files']:,} files, {summary['location']}[/dim]",
+            soft_wrap=True,
+        )
 
 
 def query(
@@ -124,7 +136,11 @@ def query(
                 output.print_json(row)
         return
     rows = found.slice(0, limit).to_pylist()
-    numbers = [field.name for field in found.schema if str(field.type).startswith(("int", "uint", "decimal", "double", "float"))]
+    numbers = [
+        field.name
+        for field in found.schema
+        if str(field.type).startswith(("int", "uint", "decimal", "double", "float"))
+    ]
     output.table(None, found.column_names, [[_cell(value) for value in row.values()] for row in rows], numbers=numbers)
     if found.num_rows > limit:
         output.talk.print(f"{limit} of {found.num_rows:,} rows; more with --limit, all with --json")
@@ -167,7 +183,16 @@ def runs(
         return
     columns = ("run", "source", "kind", "status", "started", "seconds", "rows", "notices")
     rows = [
-        (r["run_id"], r["source"], r["kind"], r["status"], r["start_time"], r["duration_seconds"], r["rows"], "; ".join(r["notices"]))
+        (
+            r["run_id"],
+            r["source"],
+            r["kind"],
+            r["status"],
+            r["start_time"],
+            r["duration_seconds"],
+            r["rows"],
+            "; ".join(r["notices"]),
+        )
         for r in shown
     ]
     output.table(None, columns, rows, numbers=("seconds", "rows"))
@@ -183,9 +208,19 @@ def report(
     name = next((s.slug for s in place.sources.all() if s.id == run.source_id), run.source_id)
     if run.report is None:
         if as_json:
-            output.print_json({"type": "source", "run_id": run.run_id, "source_id": run.source_id, "status": "running", "step": run.step})
+            output.print_json(
+                {
+                    "type": "source",
+                    "run_id": run.run_id,
+                    "source_id": run.source_id,
+                    "status": "running",
+                    "step": run.step,
+                }
+            )
         else:
-            output.out.print(f"{name}: run {run.run_id} is at the step [bold]{run.step}[/bold] since {output.moment(run.started_at)}")
+            output.out.print(
+                f"{name}: run {run.run_id} is at the step [bold]{run.step}[/bold] since {output.moment(run.started_at)}"
+            )
         return
     if as_json:
         for line in run.report:

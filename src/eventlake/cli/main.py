@@ -42,9 +42,13 @@ def _version(wanted: bool) -> None:
 
 @app.callback()
 def settings(
-    folder: Annotated[Path, typer.Option("-C", metavar="DIR", help="The workspace; by default the current folder.")] = Path(),
+    folder: Annotated[
+        Path, typer.Option("-C", metavar="DIR", help="The workspace; by default the current folder.")
+    ] = Path(),
     verbose: Annotated[bool, typer.Option("--verbose", help="Show the stack trace of an error.")] = False,
-    version: Annotated[bool, typer.Option("--version", callback=_version, is_eager=True, help="Show the version.")] = False,
+    version: Annotated[
+        bool, typer.Option("--version", callback=_version, is_eager=True, help="Show the version.")
+    ] = False,
 ) -> None:
     global _verbose  # noqa: PLW0603
     del version
@@ -53,7 +57,9 @@ def settings(
 
 
 @app.command()
-def init(folder: Annotated[Path | None, typer.Argument(metavar="DIR", help="Folder of the workspace.")] = None) -> None:
+def init(
+    folder: Annotated[Path | None, typer.Argument(metavar="DIR", help="Folder of the workspace.")] = None,
+) -> None:
     """Make a workspace: a settings file and, later, a lake beside it.
 
     Example: eventlake init my-lake

@@ -8,7 +8,14 @@ from typing import Any
 
 import msgspec
 from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
+from rich.progress import (
+    BarColumn,
+    MofNCompleteColumn,
+    Progress,
+    SpinnerColumn,
+    TextColumn,
+    TimeElapsedColumn,
+)
 from rich.table import Table
 from rich.text import Text
 
@@ -24,7 +31,9 @@ def print_json(value: Any) -> None:
     sys.stdout.write(_encoder.encode(value).decode() + "\n")
 
 
-def table(title: str | None, columns: Sequence[str], rows: Iterable[Sequence[Any]], *, numbers: Sequence[str] = ()) -> None:
+def table(
+    title: str | None, columns: Sequence[str], rows: Iterable[Sequence[Any]], *, numbers: Sequence[str] = ()
+) -> None:
     """A table for people; `numbers` names the columns that are aligned to the right."""
     shown = Table(title=title, title_justify="left", title_style="bold", box=None, pad_edge=False, header_style="dim")
     for name in columns:
@@ -85,7 +94,13 @@ def columns_chart(values: Sequence[int], height: int = 6) -> str:
 def progress() -> Iterator[Any]:
     """Progress bars on stderr; yields `report(step, done, total)`."""
     steps: dict[str, Any] = {}
-    words = (SpinnerColumn(), TextColumn("{task.description:10}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
+    words = (
+        SpinnerColumn(),
+        TextColumn("{task.description:10}"),
+        BarColumn(),
+        MofNCompleteColumn(),
+        TimeElapsedColumn(),
+    )
     with Progress(*words, console=talk, transient=False) as bars:
 
         def report(step: str, done: int, total: int) -> None:

@@ -15,15 +15,21 @@ def show_report(name: str, lines: list[dict[str, Any]]) -> None:
         return
     books = head["books"]
     what = {"sync": "sync", "replay": "replay", "rebuild": "rebuild"}[head["kind"]]
-    output.out.print(Text.assemble((f"{name}: {what} finished", "bold"), f"  run {head['run_id']}, {head['finish_time'][:19]}"))
+    output.out.print(
+        Text.assemble((f"{name}: {what} finished", "bold"), f"  run {head['run_id']}, {head['finish_time'][:19]}")
+    )
     others = ("duplicates", "suppressed", "blocked", "quarantined")
-    sums = " + ".join(f"{books[word]:,} {word}" for word in others if books[word] or word in ("duplicates", "quarantined"))
+    sums = " + ".join(
+        f"{books[word]:,} {word}" for word in others if books[word] or word in ("duplicates", "quarantined")
+    )
     output.out.print(
         f"  {books['lines']:,} lines read = {books['loaded']:,} rows loaded + {sums}   "
         f"[dim]{head['files_read']:,} raw files → {head['data_files']:,} data files, {output.size(head['bytes'])}[/dim]"
     )
     if "rewritten" in head:
-        output.out.print(f"  {head['rewritten']:,} rows written again, {head['carried_over']:,} carried over from the lake")
+        output.out.print(
+            f"  {head['rewritten']:,} rows written again, {head['carried_over']:,} carried over from the lake"
+        )
     for notice in head.get("notices", ()):
         output.out.print(Text.assemble("  ", ("! ", "yellow"), notice))
     if tables:

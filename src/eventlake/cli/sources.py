@@ -1,4 +1,4 @@
-"""`eventlake source …`"""
+"""`eventlake source`: the apps that send events."""
 
 from typing import Annotated, Any
 
@@ -18,7 +18,9 @@ JsonFlag = state.JsonFlag
 @app.command()
 def add(
     slug: Slug,
-    source_id: Annotated[str | None, typer.Option("--id", help="The source's id; it names its folder. Default: made up.")] = None,
+    source_id: Annotated[
+        str | None, typer.Option("--id", help="The source's id; it names its folder. Default: made up.")
+    ] = None,
     name: Annotated[str | None, typer.Option(help="A name for people.")] = None,
     as_json: JsonFlag = False,
 ) -> None:
@@ -43,7 +45,15 @@ def list_sources(as_json: JsonFlag = False) -> None:
         output.talk.print("There is no source yet. Add one: eventlake source add web")
         return
     rows = [
-        (s.slug, s.id, s.enabled, s.settings.database, s.settings.table_prefix, s.settings.date_partition.value, _days(s))
+        (
+            s.slug,
+            s.id,
+            s.enabled,
+            s.settings.database,
+            s.settings.table_prefix,
+            s.settings.date_partition.value,
+            _days(s),
+        )
         for s in sources
     ]
     output.table(None, ("source", "id", "enabled", "database", "prefix", "date partition", "look-back"), rows)
@@ -65,8 +75,6 @@ def set_settings(
         output.print_json(_shown(source))
     else:
         output.pairs(_shown(source)["settings"])
-
-
 
 
 @app.command()

@@ -114,7 +114,7 @@ def upsert(connection: sa.Connection, table: sa.Table, rows: list[dict[str, Any]
     """Insert rows, in place of those with the same key: doing it twice has no further effect."""
     for start in range(0, len(rows), 1000):
         part = rows[start : start + 1000]
-        keys = [column for column in table.primary_key.columns]
+        keys = list(table.primary_key.columns)
         condition = sa.and_(*(column == sa.bindparam(f"old_{column.name}") for column in keys))
         connection.execute(
             table.delete().where(condition), [{f"old_{c.name}": row[c.name] for c in keys} for row in part]

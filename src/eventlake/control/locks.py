@@ -17,6 +17,7 @@ def only_run(folder: Path, source_id: str) -> Iterator[None]:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError as error:
             raise BusyError(
-                "another sync or replay of this source is running", fix="wait until it ends; see `eventlake runs`"
+                "another sync or replay of this source is running",
+                fix="wait until it ends; see `eventlake runs`",
             ) from error
         yield

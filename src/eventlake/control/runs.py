@@ -37,7 +37,13 @@ class Runs:
         self._now = now
 
     def start(self, run_id: str, source_id: str, kind: str) -> None:
-        row = {"run_id": run_id, "source_id": source_id, "kind": kind, "status": "running", "step": "discover"}
+        row = {
+            "run_id": run_id,
+            "source_id": source_id,
+            "kind": kind,
+            "status": "running",
+            "step": "discover",
+        }
         with self._engine.begin() as connection:
             connection.execute(db.runs.insert().values(**row, started_at=self._now()))
 

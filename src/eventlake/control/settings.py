@@ -21,7 +21,10 @@ class SourceSettings(BaseModel):
 
     database: str = Field(pattern=_NAME, max_length=200, description="Database that holds the source's tables.")
     table_prefix: str = Field(
-        "", pattern=r"^([a-z][a-z0-9_]*)?$", max_length=50, description="Put before every table name, with an underscore."
+        "",
+        pattern=r"^([a-z][a-z0-9_]*)?$",
+        max_length=50,
+        description="Put before every table name, with an underscore.",
     )
     date_partition: DatePartition = Field(
         DatePartition.DAY_HOUR,
@@ -32,12 +35,16 @@ class SourceSettings(BaseModel):
         TableNaming.PREFIXED, description="prefixed: track_order_completed; plain: order_completed."
     )
     lookback_days: Annotated[int | None, BeforeValidator(_words)] = Field(
-        7, ge=1, le=36500, description="How many days of synced data are searched for duplicates; or unlimited."
+        7,
+        ge=1,
+        le=36500,
+        description="How many days of synced data are searched for duplicates; or unlimited.",
     )
     column_limit: int = Field(2000, ge=20, le=10_000, description="Most columns a table may have; the rest is rescued.")
     table_limit: int = Field(10_000, ge=1, le=200_000, description="Most tables the source may have.")
     rescue_rounded: bool = Field(
-        True, description="Keep the original of numbers rounded to six decimals and of times cut to microseconds."
+        True,
+        description="Keep the original of numbers rounded to six decimals and of times cut to microseconds.",
     )
 
 
@@ -64,5 +71,3 @@ def _explained(error: ValidationError) -> InvalidSettingsError:
         description = SourceSettings.model_fields[name].description
         problems.append(f"{name}={detail['input']!r} is not allowed: {detail['msg']} ({description})")
     return InvalidSettingsError("; ".join(problems), fix="choose an allowed value")
-
-

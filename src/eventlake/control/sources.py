@@ -53,23 +53,28 @@ class Sources:
             if slug in (source.slug, source.id):
                 return source
         known = ", ".join(source.slug for source in self.all()) or "there is none yet"
-        raise NotFoundError(f"there is no source {slug!r}", fix=f"`eventlake source add {slug}`, or use one of: {known}")
+        raise NotFoundError(
+            f"there is no source {slug!r}", fix=f"`eventlake source add {slug}`, or use one of: {known}"
+        )
 
     def add(self, slug: str, *, source_id: str | None = None, name: str | None = None) -> tuple[Source, str]:
         """A new source and its write key, which is not stored and cannot be shown again."""
         if not re.fullmatch(r"[a-z0-9][a-z0-9_-]{0,99}", slug):
             raise InvalidSettingsError(
-                f"{slug!r} is not a slug", fix="use up to 100 of a-z, 0-9, - and _, beginning with a letter or a digit"
+                f"{slug!r} is not a slug",
+                fix="use up to 100 of a-z, 0-9, - and _, beginning with a letter or a digit",
             )
         source_id = source_id or secrets.token_hex(8)
         if not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9_-]{0,99}", source_id):
             raise InvalidSettingsError(
-                f"{source_id!r} is not a source id", fix="use up to 100 letters, digits, - and _, as it names a folder"
+                f"{source_id!r} is not a source id",
+                fix="use up to 100 letters, digits, - and _, as it names a folder",
             )
         others = self.all()
         if any({slug, source_id} & {other.slug, other.id} for other in others):
             raise InvalidSettingsError(
-                f"there is already a source with the slug or id {slug!r}", fix="choose another, or see `eventlake source list`"
+                f"there is already a source with the slug or id {slug!r}",
+                fix="choose another, or see `eventlake source list`",
             )
         settings = SourceSettings(database=database_name(slug))
         source = Source(source_id, slug, name or slug, True, settings)
@@ -80,7 +85,9 @@ class Sources:
             connection.execute(db.sources.insert().values(row))
             connection.execute(
                 db.write_keys.insert().values(
-                    key_hash=hashlib.sha256(key.encode()).hexdigest(), source_id=source_id, created_at=self._now()
+                    key_hash=hashlib.sha256(key.encode()).hexdigest(),
+                    source_id=source_id,
+                    created_at=self._now(),
                 )
             )
         return source, key
@@ -90,7 +97,9 @@ class Sources:
         source = self.get(slug)
         wanted = source._replace(settings=changed(source.settings, changes))
         _check_database(wanted, [other for other in self.all() if other.id != source.id])
-        breaking = [name for name in FIXED_ONCE_LOADED if getattr(wanted.settings, name) != getattr(source.settings, name)]
+        breaking = [
+            name for name in FIXED_ONCE_LOADED if getattr(wanted.settings, name) != getattr(source.settings, name)
+        ]
         if breaking and self._has_data(source):
             given = " ".join(f"--set {name}={changes[name]}" for name in breaking)
             raise InvalidSettingsError(

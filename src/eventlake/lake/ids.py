@@ -10,6 +10,7 @@ of each hash: eight bytes per message.
 
 import hashlib
 from collections.abc import Iterable, Sequence
+from itertools import pairwise
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -59,7 +60,7 @@ class Share(NamedTuple):
 
 def shares(parts: int) -> list[Share]:
     edges = [BUCKETS * part // parts for part in range(parts + 1)]
-    return [Share(start, stop) for start, stop in zip(edges, edges[1:], strict=False) if start < stop]
+    return [Share(start, stop) for start, stop in pairwise(edges) if start < stop]
 
 
 class Ids:

@@ -39,7 +39,12 @@ class DatePartition(Enum):
         """The values of the partition that begins `number` widths after 1970."""
         start = _EPOCH + timedelta(microseconds=number * self.width)
         # strftime does not pad years before 1000 on every system, isoformat does
-        parts = {"%Y": f"{start.year:04d}", "%m": f"{start.month:02d}", "%d": f"{start.day:02d}", "%H": f"{start.hour:02d}"}
+        parts = {
+            "%Y": f"{start.year:04d}",
+            "%m": f"{start.month:02d}",
+            "%d": f"{start.day:02d}",
+            "%H": f"{start.hour:02d}",
+        }
         parts["%Y-%m-%d"] = start.date().isoformat()
         return tuple(parts[form] for _, form in _FORMATS[self])
 
@@ -76,7 +81,13 @@ class LakeRules:
             return call
         name = names.event_name(event)
         # In plain naming, a track event called "Page" must not land among the page calls.
-        plain = self.naming is TableNaming.PLAIN and name not in ("identify", "page", "screen", "group", "alias")
+        plain = self.naming is TableNaming.PLAIN and name not in (
+            "identify",
+            "page",
+            "screen",
+            "group",
+            "alias",
+        )
         return names.shortened(name if plain else f"track_{name}", names.MAX_TABLE_LENGTH)
 
     def table_name(self, segment_type: str) -> str:

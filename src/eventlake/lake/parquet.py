@@ -1,7 +1,7 @@
 """Final Parquet files: one per partition and task, complete before anybody knows their names."""
 
 from dataclasses import dataclass, field
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -57,11 +57,11 @@ class PartitionedWriter:
         order = pc.sort_indices(received)
         rows, micros = rows.take(order), received.take(order).to_numpy()
         numbers = micros // self._rules.date_partition.width
-        starts = np.flatnonzero(np.append(True, numbers[1:] != numbers[:-1])) if len(numbers) else []
+        starts: Any = np.flatnonzero(np.append(True, numbers[1:] != numbers[:-1])) if len(numbers) else []
         for start, stop in zip(starts, [*starts[1:], len(numbers)], strict=True):
             self._append(int(numbers[start]), rows.slice(start, stop - start), micros[start:stop])
 
-    def _append(self, number: int, rows: pa.Table, micros: np.ndarray) -> None:  # type: ignore[type-arg]
+    def _append(self, number: int, rows: pa.Table, micros: Any) -> None:
         key = number, rows.num_columns
         file = self._open.get(key)
         if file is None:
@@ -92,5 +92,3 @@ class PartitionedWriter:
                 )
             )
         return files
-
-

@@ -52,9 +52,12 @@ class QuarantineFile:
         if self._writer is None:
             self._writer = pq.ParquetWriter(self._storage.open_output(self.path), SCHEMA, compression="zstd")
         columns = zip(*self._pending, strict=True)
-        self._writer.write_batch(pa.RecordBatch.from_arrays(
-            [pa.array(values, field.type) for values, field in zip(columns, SCHEMA, strict=True)], schema=SCHEMA
-        ))
+        self._writer.write_batch(
+            pa.RecordBatch.from_arrays(
+                [pa.array(values, field.type) for values, field in zip(columns, SCHEMA, strict=True)],
+                schema=SCHEMA,
+            )
+        )
         self.rows += len(self._pending)
         self._pending, self._pending_bytes = [], 0
 

@@ -52,7 +52,7 @@ class IdSegment(NamedTuple):
 
     path: str
     offset: int
-    count: int
+    messages: int
 
 
 class StagedFile:

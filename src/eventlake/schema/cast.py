@@ -15,8 +15,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from eventlake.schema import instants
-from eventlake.schema.numbers import to_decimal
 from eventlake.schema.kinds import Kind, Typed
+from eventlake.schema.numbers import to_decimal
 from eventlake.schema.types import ColumnType
 
 _WHOLE = re.compile(r"-?[1-9]\d{0,18}|0", re.ASCII)
@@ -89,7 +89,8 @@ def _cast_at_once(column: Typed, target: ColumnType) -> pa.Array | None:
                 return None
         case (Kind.TEXT, ColumnType.TIMESTAMP):
             return instants.parse_all(column.values)
-    return None
+        case _:
+            return None
 
 
 def _text_to_bigint(text: str) -> _Cell:

@@ -37,11 +37,11 @@ class Sighting(NamedTuple):
     """What was seen of one column."""
 
     seen: Seen
-    count: int
+    values: int
     pointer: str
 
     def joined(self, other: "Sighting") -> "Sighting":
-        return Sighting(self.seen | other.seen, self.count + other.count, min(self.pointer, other.pointer))
+        return Sighting(self.seen | other.seen, self.values + other.values, min(self.pointer, other.pointer))
 
 
 Evidence = dict[str, Sighting]
@@ -65,7 +65,7 @@ def evolve(schema: TableSchema, evidence: Mapping[str, Sighting], *, column_limi
     """The columns to append. Past the limit, the envelope and then the most used columns come first."""
     new = sorted(
         (name for name in evidence if name not in schema.names),
-        key=lambda name: (name not in ENVELOPE_TYPES, -evidence[name].count, name),
+        key=lambda name: (name not in ENVELOPE_TYPES, -evidence[name].values, name),
     )
     room = max(0, column_limit - len(schema.columns))
     in_order = sorted(new[:room], key=lambda name: (_ENVELOPE_ORDER.get(name, len(_ENVELOPE_ORDER)), name))

@@ -84,7 +84,9 @@ def _plain(value: Any, path: tuple[str, ...], set_aside: list[Rescued]) -> Any:
         members: dict[str, Any] = {}
         for key, item in value:
             if key in members:
-                set_aside.append(Rescued(pointer((*path, key)), json_text(item), "the same key came before in this object"))
+                set_aside.append(
+                    Rescued(pointer((*path, key)), json_text(item), "the same key came before in this object")
+                )
             elif not _is_unicode(key):
                 set_aside.append(Rescued(pointer((*path, key)), json_text(item), "half a surrogate pair in the key"))
             else:

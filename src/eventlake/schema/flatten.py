@@ -129,7 +129,10 @@ class Flattener:
                 return None
             return self._learn(place, key, Column(name, pointer(path), []))
         if _filled(spellings, row):
-            self.rescue(row, Rescued(pointer(path), json_text(value), f"another key has the column {name} in this event"))
+            self.rescue(
+                row,
+                Rescued(pointer(path), json_text(value), f"another key has the column {name} in this event"),
+            )
             return None
         return values
 

@@ -51,7 +51,10 @@ def by_kind(values: list[Any]) -> Iterator[Typed]:
         except OverflowError:
             yield from _mixed(values)
     elif types == {Raw}:
-        yield Typed(Kind.NUMBER, pa.array([v if v is None else bytes(v) for v in values], pa.binary()).cast(pa.string()))
+        yield Typed(
+            Kind.NUMBER,
+            pa.array([v if v is None else bytes(v) for v in values], pa.binary()).cast(pa.string()),
+        )
     else:
         yield from _mixed(values)
 

@@ -30,7 +30,8 @@ class Storage:
         if "://" in root:
             scheme = root.partition("://")[0]
             raise InvalidSettingsError(
-                f"lake root {root!r}: the scheme {scheme}:// is not supported", fix="use a folder of this machine"
+                f"lake root {root!r}: the scheme {scheme}:// is not supported",
+                fix="use a folder of this machine",
             )
         self.root = str(Path(root).resolve())
         self._files = fs.LocalFileSystem()
@@ -107,6 +108,7 @@ class Storage:
 def _translated(error: OSError, path: str) -> Exception:
     if isinstance(error, PermissionError) or error.errno == 30:  # EROFS, a read-only file system
         return PermissionMissingError(
-            f"may not write {path}: {error.strerror}", fix="give this user the right to write to the lake's folder"
+            f"may not write {path}: {error.strerror}",
+            fix="give this user the right to write to the lake's folder",
         )
     return TransientError(f"cannot write {path}: {error.strerror}", fix="check the disk, then run the sync again")

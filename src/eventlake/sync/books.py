@@ -27,8 +27,15 @@ class Books(NamedTuple):
         return self.lines == self.loaded + self.duplicates + self.suppressed + self.blocked + self.quarantined
 
     def plus(self, other: "Books") -> "Books":
-        sums = [mine + theirs for mine, theirs in zip(self[:-1], other[:-1], strict=True)]
-        return Books(*sums, checksum=ids.add_checksums(self.checksum, other.checksum))
+        return Books(
+            self.lines + other.lines,
+            self.loaded + other.loaded,
+            self.duplicates + other.duplicates,
+            self.suppressed + other.suppressed,
+            self.blocked + other.blocked,
+            self.quarantined + other.quarantined,
+            ids.add_checksums(self.checksum, other.checksum),
+        )
 
     def as_report(self) -> dict[str, int | str]:
         return {**self._asdict(), "checksum": f"{self.checksum:032x}"}
@@ -91,5 +98,9 @@ def _errors(accounts: Accounts, kept: Kept) -> Iterator[str]:
     by_file, by_table = accounts.whole, Count()
     for count in accounts.tables.values():
         by_table = by_table.plus(count)
-    if (by_file.loaded, by_file.duplicates, by_file.checksum) != (by_table.loaded, by_table.duplicates, by_table.checksum):
+    if (by_file.loaded, by_file.duplicates, by_file.checksum) != (
+        by_table.loaded,
+        by_table.duplicates,
+        by_table.checksum,
+    ):
         yield f"files and tables disagree: {by_file} and {by_table}"

@@ -138,7 +138,15 @@ def _staged(context: DedupeContext, share: Share) -> tuple[Ids, Any]:
             where.append(np.full(len(part), number[segment.path], "<u4"))
     whole = ids.joined(parts)
     failed = np.isin(whole["file"], list(context.failed_files))
-    keys = [whole["row"], whole["file"], whole["digest"], whole["received"], failed, whole["low"], whole["high"]]
+    keys = [
+        whole["row"],
+        whole["file"],
+        whole["digest"],
+        whole["received"],
+        failed,
+        whole["low"],
+        whole["high"],
+    ]
     order = np.lexsort(keys)
     return whole.take(order), np.concatenate(where)[order]
 
@@ -223,7 +231,11 @@ class _Writer:
 
     def dropped(self, staged: Ids, where: Any, which: Any) -> str | None:
         rows = np.empty(int(which.sum()), DROPPED)
-        rows["table"], rows["staged"], rows["row"] = staged["table"][which], where[which], staged["row"][which]
+        rows["table"], rows["staged"], rows["row"] = (
+            staged["table"][which],
+            where[which],
+            staged["row"][which],
+        )
         if not len(rows):
             return None
         path = f"{self._folder}/dropped-{uuid.uuid4().hex}"

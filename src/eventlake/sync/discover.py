@@ -13,7 +13,7 @@ DAY = 86_400_000_000
 
 class Found(NamedTuple):
     files: list[RawFile]
-    index: list[str]  # the part of the index that is searched for duplicates
+    index_files: list[str]  # the part of the index that is searched for duplicates
     gone: int  # raw files of a replay that are no longer in the archive
 
 
@@ -23,7 +23,7 @@ def discover(workspace: Workspace, job: Job) -> Found:
 
 def _unloaded(workspace: Workspace, job: Job) -> Found:
     ledger = workspace.ledger.raw_files(job.source.id)
-    files = []
+    files: list[RawFile] = []
     seen_before = False
     for stored in archive.raw_files(workspace.storage, job.source.id):
         loaded = ledger.get(stored.path)

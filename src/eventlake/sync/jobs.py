@@ -54,5 +54,3 @@ def retype(source: Source, segment_type: str, column: str, new_type: ColumnType)
 
 def _floor(micros: int, width: int) -> int:
     return micros // width * width
-
-

@@ -2,7 +2,7 @@
 
 from collections import Counter
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 from eventlake.catalog.base import TableChange
 from eventlake.control.ledger import Entry, LakeFile, LoadedFile
@@ -22,40 +22,39 @@ from eventlake.sync.steps import replaced_files
 from eventlake.workspace import Workspace
 
 
-def manifest_of(
-    workspace: Workspace,
-    job: Job,
-    head: report.RunHead,
-    found: Found,
-    staged: Staged,
-    kept: Kept,
-    plans: Sequence[TablePlan],
-    published: Sequence[Published],
-    accounts: Accounts,
-) -> Manifest:
+class Outcome(NamedTuple):
+    """What the steps of a run gave."""
+
+    found: Found
+    staged: Staged
+    kept: Kept
+    plans: list[TablePlan]
+    published: list[Published]
+    accounts: Accounts
+
+
+def manifest_of(workspace: Workspace, job: Job, head: report.RunHead, outcome: Outcome) -> Manifest:
     """All that the run will do to the lake."""
     finish_ns = workspace.clock.now_ns()
     run_id, source_id = head.run_id, job.source.id
-    index = {path: f"{INDEX}/source={source_id}/{run_id}-{number}.ids" for number, path in enumerate(kept.new_ids)}
-    # The lines that a replay cannot read were put aside when they came first.
-    bad_lines = [] if job.is_replay else staged.quarantine
-    quarantine = {
-        path: f"{QUARANTINE}/source={source_id}/run_id={run_id}/{number}.parquet" for number, path in enumerate(bad_lines)
+    index = {
+        path: f"{INDEX}/source={source_id}/{run_id}-{number}.ids" for number, path in enumerate(outcome.kept.new_ids)
     }
-    data = [file for part in published for file in part.files]
-    tables = _table_changes(workspace, job, plans, published)
-    lines = report.finished(
-        head,
-        finish_ns,
-        _table_lines(workspace, job, plans, published, accounts),
-        _extra(job, found, staged, kept, plans, published, accounts),
-    )
+    # The lines that a replay cannot read were put aside when they came first.
+    bad_lines = [] if job.is_replay else outcome.staged.quarantine
+    quarantine = {
+        path: f"{QUARANTINE}/source={source_id}/run_id={run_id}/{number}.parquet"
+        for number, path in enumerate(bad_lines)
+    }
+    data = [file for part in outcome.published for file in part.files]
+    tables = _table_changes(job, outcome)
+    lines = report.finished(head, finish_ns, _table_lines(workspace, job, outcome), _extra(job, outcome))
     entry = Entry(
         run_id=run_id,
         source_id=source_id,
         at=finish_ns // 1000,
         report=lines,
-        raw_files=[] if job.is_replay else _loaded_files(source_id, run_id, staged, accounts),
+        raw_files=[] if job.is_replay else _loaded_files(source_id, run_id, outcome),
         data_files=[
             LakeFile(
                 path=file.path,
@@ -72,7 +71,7 @@ def manifest_of(
         ],
         removed_data_files=[file.path for file in replaced_files(workspace, job)],
         index_files=list(index.values()),
-        removed_index_files=found.index if job.mode is Mode.REBUILD else [],
+        removed_index_files=outcome.found.index_files if job.mode is Mode.REBUILD else [],
         quarantine_files=list(quarantine.values()),
         source_settings=job.source.settings.model_dump(mode="json") if job.mode is Mode.REBUILD else None,
     )
@@ -84,8 +83,8 @@ def manifest_of(
     )
 
 
-def _loaded_files(source_id: str, run_id: str, staged: Staged, accounts: Accounts) -> list[LoadedFile]:
-    counts = {count.file: count for count in staged.files}
+def _loaded_files(source_id: str, run_id: str, outcome: Outcome) -> list[LoadedFile]:
+    counts = {count.file: count for count in outcome.staged.files}
     return [
         LoadedFile(
             source_id=source_id,
@@ -103,21 +102,19 @@ def _loaded_files(source_id: str, run_id: str, staged: Staged, accounts: Account
             first_received=counts[file].first_received,
             last_received=counts[file].last_received,
         )
-        for file, books in accounts.files.items()
+        for file, books in outcome.accounts.files.items()
     ]
 
 
-def _table_changes(
-    workspace: Workspace, job: Job, plans: Sequence[TablePlan], published: Sequence[Published]
-) -> list[TableChange]:
+def _table_changes(job: Job, outcome: Outcome) -> list[TableChange]:
     rules = job.source.rules
     partitions: dict[str, set[tuple[str, ...]]] = {}
     rescued: Counter[str] = Counter()
-    for part in published:
+    for part in outcome.published:
         partitions.setdefault(part.segment_type, set()).update(file.partition for file in part.files)
         rescued[part.segment_type] += sum(part.rescued.values())
     changes = []
-    for plan in plans:
+    for plan in outcome.plans:
         name = plan.segment_type
         if not partitions.get(name) and plan.is_new:
             continue  # all its rows were duplicates: there is nothing to show
@@ -150,19 +147,13 @@ def _dropped(workspace: Workspace, job: Job, changes: Sequence[TableChange]) -> 
     return sorted(old - kept)
 
 
-def _table_lines(
-    workspace: Workspace,
-    job: Job,
-    plans: Sequence[TablePlan],
-    published: Sequence[Published],
-    accounts: Accounts,
-) -> list[report.TableLine]:
+def _table_lines(workspace: Workspace, job: Job, outcome: Outcome) -> list[report.TableLine]:
     rules = job.source.rules
     lines = []
-    for plan in plans:
-        parts = [part for part in published if part.segment_type == plan.segment_type]
+    for plan in outcome.plans:
+        parts = [part for part in outcome.published if part.segment_type == plan.segment_type]
         written = {file.partition for part in parts for file in part.files}
-        count = accounts.tables.get(plan.segment_type, Count())
+        count = outcome.accounts.tables.get(plan.segment_type, Count())
         if not written and not count.duplicates:
             continue
         known = set(workspace.catalog.partitions(rules.database, rules.table_name(plan.segment_type)))
@@ -197,16 +188,9 @@ def _table_lines(
     return lines
 
 
-def _extra(
-    job: Job,
-    found: Found,
-    staged: Staged,
-    kept: Kept,
-    plans: Sequence[TablePlan],
-    published: Sequence[Published],
-    accounts: Accounts,
-) -> dict[str, Any]:
+def _extra(job: Job, outcome: Outcome) -> dict[str, Any]:
     """What the report tells of the whole run, beyond Segment's fields."""
+    found, staged, kept, plans, published, accounts = outcome
     rescued = sum(sum(part.rescued.values()) for part in published)
     failed = [{"file": count.file.path, "error": count.error} for count in staged.files if count.error]
     extra: dict[str, Any] = {
@@ -239,7 +223,9 @@ def _extra(
     if refused:
         notices.append(f"{refused} new columns were refused (column_limit); their values are in {RESCUED_COLUMN}")
     if found.gone:
-        notices.append(f"{found.gone} raw files are gone from the archive; {carried} rows were carried over from the lake")
+        notices.append(
+            f"{found.gone} raw files are gone from the archive; {carried} rows were carried over from the lake"
+        )
     if notices:
         extra["notices"] = notices
     return extra

@@ -17,7 +17,7 @@ from eventlake.sync import books
 from eventlake.sync.commit import commit, recover, save_failure
 from eventlake.sync.discover import discover
 from eventlake.sync.jobs import Job
-from eventlake.sync.manifest import manifest_of
+from eventlake.sync.manifest import Outcome, manifest_of
 from eventlake.sync.steps import Progress, Runner, Steps, no_progress
 from eventlake.workspace import Workspace
 
@@ -35,7 +35,8 @@ def run(workspace: Workspace, job: Job, runner: Runner, progress: Progress = no_
             plans = steps.plan(staged, kept)
             published = steps.publish(plans, staged, kept)
             accounts = books.close(staged, kept, published)
-            manifest = manifest_of(workspace, job, head, found, staged, kept, plans, published, accounts)
+            outcome = Outcome(found, staged, kept, plans, published, accounts)
+            manifest = manifest_of(workspace, job, head, outcome)
         commit(workspace, manifest)
     return manifest.entry.report
 
@@ -60,8 +61,9 @@ def _failure_reported(workspace: Workspace, head: report.RunHead) -> Iterator[No
     try:
         yield
     except BaseException as error:
-        known = isinstance(error, EventLakeError)
-        problem = error.problem if known else f"{type(error).__name__}: {error}"
-        code = error.code if known else InternalError.code
+        if isinstance(error, EventLakeError):
+            problem, code = error.problem, error.code
+        else:
+            problem, code = f"{type(error).__name__}: {error}", InternalError.code
         save_failure(workspace, head.run_id, report.failed(head, workspace.clock.now_ns(), problem, code))
         raise

@@ -78,7 +78,7 @@ class Steps:
             mode=self.job.mode,
             id_segments=tuple(staged.id_segments),
             staged_paths=staged.paths,
-            index=tuple(found.index),
+            index=tuple(found.index_files),
             failed_files=staged.failed_files,
             scope=self.job.scope,
         )
@@ -113,7 +113,9 @@ class Steps:
             carried=tuple(kept.carried),
             keep_rounded=self.job.source.settings.rescue_rounded,
         )
-        old = {name: [file.path for file in replaced_files(self.workspace, self.job, name)] for name in kept.carried_rows}
+        old = {
+            name: [file.path for file in replaced_files(self.workspace, self.job, name)] for name in kept.carried_rows
+        }
         tasks = plan.publish_tasks(plans, staged, old, self.runner.parallelism)
         return [part for parts in self._spread("publish", publish.publish, context, tasks) for part in parts]
 

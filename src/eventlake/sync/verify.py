@@ -32,7 +32,10 @@ class Finding(NamedTuple):
 def verify(workspace: Workspace, source: Source, progress: Progress) -> list[Finding]:
     """Everything that differs for one source; an empty list is good news."""
     checks = _Checks(workspace, source, progress)
-    return [Finding(source.slug, *found) for found in (*checks.raw_files(), *checks.data_files(), *checks.partitions(), *checks.sums())]
+    return [
+        Finding(source.slug, *found)
+        for found in (*checks.raw_files(), *checks.data_files(), *checks.partitions(), *checks.sums())
+    ]
 
 
 class _Checks:
@@ -54,7 +57,11 @@ class _Checks:
                 yield "raw_file_changed", path, f"{loaded.size} bytes when it was loaded, {stored.size} now"
             rest = loaded.duplicates + loaded.suppressed + loaded.blocked + loaded.quarantined
             if loaded.lines != loaded.loaded + rest:
-                yield "books", path, f"{loaded.lines} lines, but {loaded.loaded} loaded and {rest} accounted for"
+                yield (
+                    "books",
+                    path,
+                    f"{loaded.lines} lines, but {loaded.loaded} loaded and {rest} accounted for",
+                )
 
     def data_files(self) -> Iterator[tuple[str, str, str]]:
         """Data files that vanished, changed, or are not ours."""
@@ -74,7 +81,11 @@ class _Checks:
             if rows != file.rows:
                 yield "data_file_changed", file.path, f"{file.rows} rows when it was written, {rows} now"
             elif stored.size != file.size:
-                yield "data_file_changed", file.path, f"{file.size} bytes when it was written, {stored.size} now"
+                yield (
+                    "data_file_changed",
+                    file.path,
+                    f"{file.size} bytes when it was written, {stored.size} now",
+                )
         ours = {file.path for file in self._files}
         for stored in storage.list(f"{DATA}/{self._source.rules.source_folder}"):
             if stored.path not in ours:
@@ -102,11 +113,22 @@ class _Checks:
             with self._workspace.storage.open_input(path) as source:
                 messages = ids.IdFile(source).read(ids.Share(0, ids.BUCKETS), ("high", "low"))
                 high, low = (int(messages[half].sum(dtype=np.uint64)) for half in ("high", "low"))
-                indexed, checksum = indexed + len(messages), ids.add_checksums(checksum, ids.checksum_of(high, low))
+                indexed, checksum = (
+                    indexed + len(messages),
+                    ids.add_checksums(checksum, ids.checksum_of(high, low)),
+                )
         if not loaded == rows == indexed:
-            yield "sums", self._source.slug, f"{loaded} rows loaded, {rows} in data files, {indexed} in the index"
+            yield (
+                "sums",
+                self._source.slug,
+                f"{loaded} rows loaded, {rows} in data files, {indexed} in the index",
+            )
         of_raw = 0
         for file in self._raw.values():
             of_raw = ids.add_checksums(of_raw, int(file.checksum, 16))
         if of_raw != checksum:
-            yield "checksum", self._source.slug, f"message ids: {of_raw:032x} by raw file, {checksum:032x} in the index"
+            yield (
+                "checksum",
+                self._source.slug,
+                f"message ids: {of_raw:032x} by raw file, {checksum:032x} in the index",
+            )

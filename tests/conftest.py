@@ -1,0 +1,170 @@
+"""What the tests share: a lake in a temporary folder, a real Spark for all of them, and a clock that can be set."""
+
+import gzip
+import json
+import os
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import hypothesis
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from eventlake.archive import layout as archive
+from eventlake.control.sources import Source
+from eventlake.lake.layout import HOUR
+from eventlake.query import query
+from eventlake.runners.spark import SparkRunner
+from eventlake.schema import instants
+from eventlake.sync import jobs
+from eventlake.sync.jobs import Job
+from eventlake.sync.run import run
+from eventlake.sync.steps import Runner
+from eventlake.workspace import Clock, Workspace
+
+hypothesis.settings.register_profile("dev", max_examples=50, deadline=None)
+hypothesis.settings.register_profile("ci", max_examples=200, deadline=None)
+hypothesis.settings.load_profile("ci" if os.environ.get("CI") else "dev")
+
+RECEIVED = "2026-11-15T10:20:30.123Z"
+
+
+class SetClock(Clock):
+    """A clock that stands still until it is moved, but never shows the same nanosecond twice."""
+
+    def __init__(self, text: str = "2026-11-15T12:00:00Z") -> None:
+        instant = instants.parse(text)
+        assert instant
+        self._ns = instant.micros * 1000
+
+    def now_ns(self) -> int:
+        self._ns += 1000
+        return self._ns
+
+    def forward(self, *, hours: float) -> None:
+        self._ns += int(hours * HOUR) * 1000
+
+
+class InProcess:
+    """A runner without Spark, for laws that need hundreds of syncs."""
+
+    parallelism = 2
+
+    def run(
+        self,
+        function: Callable[[Any, Any], Any],
+        context: Any,
+        tasks: Sequence[Any],
+        progress: Callable[[int], None] | None = None,
+    ) -> list[Any]:
+        return [function(context, task) for task in tasks]
+
+
+class Lake:
+    """A workspace with one source, as a test uses it."""
+
+    def __init__(self, folder: Path, runner: Runner, *, source_id: str = "src1", clock: Clock | None = None) -> None:
+        Workspace.create(folder)
+        self.workspace = Workspace.open(folder, clock or SetClock())
+        self.runner = runner
+        self.workspace.sources.add("web", source_id=source_id)
+        self._files = 0
+
+    @property
+    def source(self) -> Source:
+        return self.workspace.sources.get("web")
+
+    @property
+    def root(self) -> Path:
+        return Path(self.workspace.storage.root)
+
+    def put(self, *lines: bytes | dict[str, Any], name: str | None = None, day: str = "2026-11-15") -> Path:
+        """Put a gzip file with these lines into the raw archive."""
+        text = b"\n".join(line if isinstance(line, bytes) else json.dumps(line).encode() for line in lines)
+        return self.put_bytes(gzip.compress(text), name=name, day=day)
+
+    def put_bytes(self, content: bytes, *, name: str | None = None, day: str = "2026-11-15") -> Path:
+        """Put a file with exactly this content into the raw archive."""
+        self._files += 1
+        instant = instants.parse(f"{day}T00:00:00Z")
+        assert instant
+        path = self.root / archive.path(self.source.id, instant.micros, name or f"{self._files}.gz")
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(content)
+        return path
+
+    def sync(self) -> list[dict[str, Any]]:
+        return self.run(jobs.sync(self.source))
+
+    def run(self, job: Job) -> list[dict[str, Any]]:
+        return run(self.workspace, job, self.runner)
+
+    def query(self, sql: str) -> list[dict[str, Any]]:
+        rows: list[dict[str, Any]] = query(self.workspace, sql).to_pylist()
+        return rows
+
+    def rows(self, table: str) -> list[dict[str, Any]]:
+        """The rows of a table, in order of their message ids."""
+        return self.query(f'select * from web."{table}" order by message_id, received_at')
+
+    def row(self, table: str) -> dict[str, Any]:
+        (only,) = self.rows(table)
+        return only
+
+    def rescued(self, table: str) -> dict[str, Any]:
+        """What was rescued of a table's only row: pointer → value and reason."""
+        text = self.row(table).get("_rescued_data")
+        entries: dict[str, Any] = json.loads(text) if text else {}
+        return entries
+
+    def types(self, table: str) -> dict[str, str]:
+        found = next(t for t in self.workspace.catalog.tables() if t.name == table)
+        return {column.name: column.type.value for column in found.schema.columns}
+
+    def tables(self) -> list[str]:
+        return [table.name for table in self.workspace.catalog.tables()]
+
+    def data_files(self) -> list[str]:
+        """All files below segment-data/data, by path."""
+        folder = self.root / "segment-data" / "data"
+        return sorted(str(path.relative_to(folder)) for path in folder.rglob("*") if path.is_file())
+
+    def parquet(self, table: str) -> pa.Table:
+        folder = self.root / "segment-data" / "data" / self.source.id / f"segment_type={table}"
+        return pa.concat_tables(
+            [pq.read_table(file, partitioning=None) for file in sorted(folder.rglob("*.parquet"))],
+            promote_options="default",
+        )
+
+
+def track(event: str = "Clicked", message_id: str | None = "m1", **fields: Any) -> dict[str, Any]:
+    """A track call as it lies in the archive; `properties` and any other field may be given."""
+    whole = {
+        "type": "track",
+        "event": event,
+        "messageId": message_id,
+        "anonymousId": "a1",
+        "receivedAt": RECEIVED,
+        **fields,
+    }
+    return {key: value for key, value in whole.items() if value is not None}
+
+
+@pytest.fixture(scope="session")
+def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkRunner]:
+    """One Spark for all tests."""
+    runner = SparkRunner("local[2]", {}, tmp_path_factory.mktemp("spark") / "spark.log")
+    yield runner
+    runner.close()
+
+
+@pytest.fixture
+def clock() -> SetClock:
+    return SetClock()
+
+
+@pytest.fixture
+def lake(tmp_path: Path, spark: SparkRunner, clock: SetClock) -> Lake:
+    return Lake(tmp_path / "workspace", spark, clock=clock)

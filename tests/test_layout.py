@@ -1,0 +1,143 @@
+"""Where data lands: folders, partitions, tables and databases."""
+
+import pytest
+from conftest import Lake, track
+
+from eventlake.errors import InvalidSettingsError
+
+
+def test_data_lands_by_source_type_day_and_hour_of_receipt(lake: Lake) -> None:
+    lake.put(track("Order Completed", receivedAt="2026-01-05T03:04:05Z", timestamp="2001-01-01T00:00:00Z"))
+    lake.sync()
+    (file,) = lake.data_files()
+    assert file.startswith("src1/segment_type=track_order_completed/day=2026-01-05/hr=03/")
+    assert file.endswith(".parquet")
+
+
+def test_an_hour_ends_with_its_last_millisecond(lake: Lake) -> None:
+    lake.put(
+        track(message_id="m1", receivedAt="2026-01-05T10:59:59.999Z"),
+        track(message_id="m2", receivedAt="2026-01-05T11:00:00.000Z"),
+        track(message_id="m3", receivedAt="2026-01-05T12:30:00+02:00"),
+    )
+    lake.sync()
+    hours = {row["message_id"]: row["hr"] for row in lake.rows("track_clicked")}
+    assert hours == {"m1": "10", "m2": "11", "m3": "10"}
+
+
+@pytest.mark.parametrize(
+    ("layout", "folder"),
+    [
+        ("day_hour", "day=2026-01-05/hr=03"),
+        ("year_month_day_hour", "year=2026/month=01/day=05/hr=03"),
+        ("year_month_day", "year=2026/month=01/day=05"),
+        ("day", "day=2026-01-05"),
+    ],
+)
+def test_four_date_layouts(lake: Lake, layout: str, folder: str) -> None:
+    lake.workspace.sources.change("web", {"date_partition": layout})
+    lake.put(track(receivedAt="2026-01-05T03:04:05Z"))
+    report = lake.sync()
+    (file,) = lake.data_files()
+    assert file.rpartition("/")[0] == f"src1/segment_type=track_clicked/{folder}"
+    keys = dict(part.split("=") for part in folder.split("/"))
+    assert report[1]["partitions"] == [keys]
+    assert {key: lake.row("track_clicked")[key] for key in keys} == keys
+
+
+def test_partition_by_slug(lake: Lake) -> None:
+    lake.workspace.sources.change("web", {"partition_by_slug": "true"})
+    lake.put(track())
+    lake.sync()
+    assert lake.data_files()[0].startswith("web/segment_type=")
+
+
+def test_one_table_per_event_and_call(lake: Lake) -> None:
+    calls = [{**track(message_id=call), "type": call} for call in ("identify", "page", "screen", "group", "alias")]
+    lake.put(*calls, track("Order Completed", "m1"), track("101 Account Update", "m2"), track("购买", "m3"))
+    lake.sync()
+    fixed = ["alias", "group", "identify", "page", "screen", "track_101_account_update", "track_order_completed"]
+    fallback = (set(lake.tables()) - set(fixed)).pop()
+    assert fallback.startswith("track_event_")
+    assert sorted(lake.tables()) == sorted([*fixed, fallback])
+    assert lake.row(fallback)["event"] == "购买"
+
+
+def test_names_that_are_one_in_snake_case_share_a_table(lake: Lake) -> None:
+    lake.put(track("Order Completed", "m1"), track("order_completed", "m2"), track("orderCompleted", "m3"))
+    lake.sync()
+    assert lake.tables() == ["track_order_completed"]
+    assert [row["event"] for row in lake.rows("track_order_completed")] == [
+        "Order Completed",
+        "order_completed",
+        "orderCompleted",
+    ]
+
+
+def test_plain_naming_keeps_calls_and_events_apart(lake: Lake) -> None:
+    lake.workspace.sources.change("web", {"table_naming": "plain"})
+    lake.put(track("Order Completed", "m1"), track("Page", "m2"), {**track(message_id="m3"), "type": "page"})
+    lake.sync()
+    assert lake.tables() == ["order_completed", "page", "track_page"]
+
+
+def test_table_prefix_and_database_name(lake: Lake) -> None:
+    lake.workspace.sources.change("web", {"table_prefix": "ios", "database": "apps"})
+    lake.put(track("Opened"))
+    lake.sync()
+    assert lake.query("select event from apps.ios_track_opened") == [{"event": "Opened"}]
+
+
+def test_two_sources_cannot_write_into_the_same_tables(lake: Lake) -> None:
+    lake.workspace.sources.add("ios")
+    with pytest.raises(InvalidSettingsError, match="belongs to the source 'web'"):
+        lake.workspace.sources.change("ios", {"database": "web"})
+    lake.workspace.sources.change("web", {"table_prefix": "web"})
+    lake.workspace.sources.change("ios", {"database": "web", "table_prefix": "ios"})
+    with pytest.raises(InvalidSettingsError, match="begin alike"):
+        lake.workspace.sources.change("ios", {"table_prefix": "web_ios"})
+
+
+def test_only_reserved_names_are_touched(lake: Lake) -> None:
+    (lake.root / "mine").mkdir(parents=True)
+    (lake.root / "mine" / "notes.txt").write_text("keep")
+    lake.put(track())
+    lake.sync()
+    assert {path.name for path in lake.root.iterdir()} <= {"segment-data", "segment-stage", "segment-logs", "mine"}
+    assert (lake.root / "mine" / "notes.txt").read_text() == "keep"
+    assert not list((lake.root / "segment-stage").iterdir())
+
+
+def test_a_hostile_event_name_stays_inside_the_lake(lake: Lake) -> None:
+    names = [
+        "../../etc/passwd",
+        "a/b",
+        "x=y",
+        "50%",
+        "o'clock; DROP TABLE x",
+        '"quoted"',
+        "🎉🎉",
+        "n" * 2000,
+        "a\x00b",
+        "..",
+    ]
+    lake.put(*(track(name, f"m{number}") for number, name in enumerate(names)))
+    report = lake.sync()
+    assert report[0]["books"]["loaded"] == len(names)
+    found = [lake.query(f'select event from web."{table}"') for table in lake.tables()]
+    assert sorted(row["event"] for rows in found for row in rows) == sorted(names)
+    assert all(file.startswith("src1/segment_type=track_") for file in lake.data_files())
+
+
+def test_past_the_table_limit_old_tables_go_on_and_new_events_are_kept_aside(lake: Lake) -> None:
+    lake.workspace.sources.change("web", {"table_limit": "2"})
+    lake.put(track("One", "m1"), track("Two", "m2"), track("Three", "m3"))
+    report = lake.sync()
+    lake.put(track("One", "m4"), track("Four", "m5"))
+    again = lake.sync()
+    assert lake.tables() == ["track_one", "track_two"]
+    assert len(lake.rows("track_one")) == 2
+    assert [r[0]["books"]["quarantined"] for r in (report, again)] == [1, 1]
+    assert any("refused (table_limit): track_three" in notice for notice in report[0]["notices"])
+    kept = lake.query("select reason, content from __segment_datalake.quarantine order by line")
+    assert [row["reason"] for row in kept] == ["table_limit", "table_limit"]
