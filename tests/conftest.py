@@ -98,6 +98,10 @@ class Lake:
     def sync(self) -> list[dict[str, Any]]:
         return self.run(jobs.sync(self.source))
 
+    def sync_of(self, *lines: bytes | dict[str, Any]) -> list[dict[str, Any]]:
+        self.put(*lines)
+        return self.sync()
+
     def run(self, job: Job) -> list[dict[str, Any]]:
         return run(self.workspace, job, self.runner)
 

@@ -16,7 +16,7 @@ import pyarrow.compute as pc
 
 from eventlake.schema import instants
 from eventlake.schema.kinds import Kind, Typed
-from eventlake.schema.numbers import to_decimal
+from eventlake.schema.numbers import to_decimal, to_decimals
 from eventlake.schema.types import ColumnType
 
 _WHOLE = re.compile(r"-?[1-9]\d{0,18}|0", re.ASCII)
@@ -82,11 +82,10 @@ def _cast_at_once(column: Typed, target: ColumnType) -> pa.Array | None:
             return pc.cast(column.values, pa.string())
         case (Kind.INTEGER, ColumnType.BIGINT) | (Kind.BOOLEAN, ColumnType.BOOLEAN):
             return column.values
-        case (Kind.INTEGER | Kind.NUMBER, ColumnType.DECIMAL):
-            try:
-                return pc.cast(column.values, target.arrow)
-            except pa.ArrowInvalid:
-                return None
+        case (Kind.INTEGER, ColumnType.DECIMAL):
+            return pc.cast(column.values, target.arrow)
+        case (Kind.NUMBER, ColumnType.DECIMAL):
+            return to_decimals(column.values)
         case (Kind.TEXT, ColumnType.TIMESTAMP):
             return instants.parse_all(column.values)
         case _:

@@ -27,7 +27,7 @@ class NotJsonError(ValueError):
 
 
 class Parsed(NamedTuple):
-    """A value made of dict, list, str, int, bool, Raw, None and bytes (an array that is already JSON text)."""
+    """A value made of dict, list, str, int, bool, None and Raw (text that is JSON already, mostly a number)."""
 
     value: Any
     set_aside: list[Rescued]
@@ -84,22 +84,39 @@ def _plain(value: Any, path: tuple[str, ...], set_aside: list[Rescued]) -> Any:
         members: dict[str, Any] = {}
         for key, item in value:
             if key in members:
-                set_aside.append(
-                    Rescued(pointer((*path, key)), json_text(item), "the same key came before in this object")
-                )
+                set_aside.append(_rescued((*path, key), item, "the same key came before in this object"))
             elif not _is_unicode(key):
-                set_aside.append(Rescued(pointer((*path, key)), json_text(item), "half a surrogate pair in the key"))
+                set_aside.append(_rescued((*path, key), item, "half a surrogate pair in the key"))
             else:
                 members[key] = _plain(item, (*path, key), set_aside)
         return members
-    if isinstance(value, list):
-        return json_text(value).encode()
     if isinstance(value, _Constant):
-        set_aside.append(Rescued(pointer(path), f'"{value}"', f"{value} is not a JSON number"))
+        set_aside.append(_rescued(path, value, f"{value} is not a JSON number"))
         return None
     if isinstance(value, str) and not _is_unicode(value):
-        set_aside.append(Rescued(pointer(path), json.dumps(value), "half a surrogate pair is not text"))
+        set_aside.append(_rescued(path, value, "half a surrogate pair is not text"))
         return None
+    return _encodable(value) if isinstance(value, list) else value
+
+
+def _rescued(path: tuple[str, ...], value: Any, reason: str) -> Rescued:
+    return Rescued(pointer(path), json_text(value), reason)
+
+
+def _encodable(value: Any) -> Any:
+    """The value in types that `encode` takes; what is odd becomes JSON text."""
+    if isinstance(value, dict):
+        value = _Members(value.items())
+    if isinstance(value, _Members):
+        members = {key: _encodable(item) for key, item in value}
+        if len(members) == len(value) and all(map(_is_unicode, members)):
+            return members
+        text = ",".join(f"{json.dumps(key)}:{json_text(item)}" for key, item in value)
+        return Raw(f"{{{text}}}".encode())
+    if isinstance(value, list):
+        return [_encodable(item) for item in value]
+    if isinstance(value, str) and (isinstance(value, _Constant) or not _is_unicode(value)):
+        return Raw(json.dumps(value).encode())
     return value
 
 
@@ -112,15 +129,5 @@ def _is_unicode(text: str) -> bool:
 
 
 def json_text(value: Any) -> str:
-    """A value of `parse` as compact JSON, numbers exactly as they were sent."""
-    if isinstance(value, bytes):
-        return value.decode()
-    if isinstance(value, Raw):
-        return bytes(value).decode()
-    if isinstance(value, dict):
-        value = _Members(value.items())
-    if isinstance(value, _Members):
-        return "{" + ",".join(f"{json.dumps(key)}:{json_text(item)}" for key, item in value) + "}"
-    if isinstance(value, list):
-        return "[" + ",".join(map(json_text, value)) + "]"
-    return json.dumps(value)
+    """A value as compact JSON, numbers exactly as they were sent."""
+    return encode(_encodable(value)).decode()

@@ -125,13 +125,13 @@ class Flattener:
         if values is None:
             reason = self._no_column(name, spellings, row)
             if reason:
-                self.rescue(row, Rescued(pointer(path), json_text(value), reason))
+                self.rescue(row, Rescued(pointer(path), _text(value), reason))
                 return None
             return self._learn(place, key, Column(name, pointer(path), []))
         if _filled(spellings, row):
             self.rescue(
                 row,
-                Rescued(pointer(path), json_text(value), f"another key has the column {name} in this event"),
+                Rescued(pointer(path), _text(value), f"another key has the column {name} in this event"),
             )
             return None
         return values
@@ -166,13 +166,17 @@ class Flattener:
             if place.path or key not in CONTAINERS:
                 self.rescue(row, Rescued(pointer(path), "{}", "an empty object has no column"))
         elif len(path) >= MAX_DEPTH:
-            self._walk(place, {key: json_text(value).encode()}, row)
+            self._walk(place, {key: encode(value)}, row)
         elif self._objects >= self._limit * 4:
             self.rescue(row, Rescued(pointer(path), json_text(value), "too many different objects in this table"))
         else:
             self._objects += 1
             child = place.objects[key] = _Object(path)
             self._walk(child, value, row)
+
+
+def _text(value: Any) -> str:
+    return value.decode() if isinstance(value, bytes) else json_text(value)
 
 
 def _filled(places: list[_Place], row: int) -> bool:

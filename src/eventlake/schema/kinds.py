@@ -9,12 +9,11 @@ from enum import Enum
 from typing import Any, NamedTuple
 
 import pyarrow as pa
-import pyarrow.compute as pc
 from msgspec import Raw
 
 from eventlake.schema import instants
-from eventlake.schema.numbers import fits_decimal
-from eventlake.schema.types import ColumnType, Seen
+from eventlake.schema.numbers import fits_decimal, to_decimals
+from eventlake.schema.types import Seen
 
 
 class Kind(Enum):
@@ -98,11 +97,7 @@ def seen_in(typed: Typed) -> Seen:
 
 
 def _all_fit_decimal(numbers: pa.Array) -> bool:
-    try:
-        pc.cast(numbers, ColumnType.DECIMAL.arrow)
-    except pa.ArrowInvalid:
-        return all(fits_decimal(text) for text in numbers.drop_null().to_pylist())
-    return True
+    return to_decimals(numbers) is not None or all(map(fits_decimal, numbers.drop_null().to_pylist()))
 
 
 def _all_instants(texts: pa.Array) -> bool:

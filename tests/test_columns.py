@@ -1,0 +1,177 @@
+"""Columns and types as a user sees them."""
+
+import json
+from decimal import Decimal
+
+import pytest
+from conftest import Lake, track
+
+
+def test_the_whole_event_is_flattened_with_its_containers_as_prefix(lake: Lake) -> None:
+    lake.put(
+        {
+            **track("Order Completed"),
+            "channel": "client",
+            "projectId": "p1",
+            "version": 2,
+            "_metadata": {"bundled": ["a"], "bundledIds": []},
+            "integrations": {"All": True, "Mixpanel": False},
+            "context": {"userAgent": "UA", "library": {"name": "analytics.js", "version": "1.2"}},
+            "properties": {"billing_address": "Street 1", "nothing": None, "products": [{"price": 1.50, "id": "x"}]},
+        }
+    )
+    lake.sync()
+    row = lake.row("track_order_completed")
+    assert row["event"] == "Order Completed"
+    assert "event_text" not in row
+    assert row["context_user_agent"] == "UA"
+    assert row["context_library_name"] == "analytics.js"
+    assert row["properties_billing_address"] == "Street 1"
+    assert row["integrations_all"] is True
+    assert (row["channel"], row["project_id"], row["type"], row["version"]) == ("client", "p1", "track", 2)
+    assert json.loads(row["metadata_bundled"]) == ["a"]
+    assert json.loads(row["properties_products"]) == [{"price": 1.5, "id": "x"}]
+    assert "properties_nothing" not in row, "a null makes no column"
+    assert "_rescued_data" not in row, "made only when it is needed"
+
+
+@pytest.mark.parametrize(
+    ("values", "kind"),
+    [
+        ([1, 2], "bigint"),
+        ([1, 1.5], "decimal(38,6)"),
+        ([1.5], "decimal(38,6)"),
+        ([True, False], "boolean"),
+        (["2026-01-01T00:00:00Z", "2026-01-01T00:00:00.123456+02:00", "2026-01-01T00:00:00"], "timestamp"),
+        (["2026-01-01"], "string"),
+        (["a"], "string"),
+        ([1, "x"], "string"),
+        ([1, True], "string"),
+        ([[1], "x"], "string"),
+        (["2026-01-01T00:00:00Z", "soon"], "string"),
+    ],
+)
+def test_a_type_follows_from_all_values_of_the_run(lake: Lake, values: list[object], kind: str) -> None:
+    for number, value in enumerate(values):
+        lake.put(track(message_id=f"m{number}", properties={"x": value}))
+    lake.sync()
+    assert lake.types("track_clicked")["properties_x"] == kind
+    assert set(lake.types("track_clicked").values()) <= {"bigint", "boolean", "decimal(38,6)", "string", "timestamp"}
+
+
+def test_an_existing_column_keeps_its_type_and_what_does_not_fit_is_kept_beside(lake: Lake) -> None:
+    first = {"whole": 1, "number": 1.5, "flag": True, "at": "2026-01-01T00:00:00Z", "text": "a"}
+    lake.sync_of(track("T", "m0", properties=first))
+    types = lake.types("track_t")
+    lake.sync_of(
+        track("T", "m1", properties={"whole": 1.9, "number": 3, "flag": "maybe", "at": "soon", "text": 42}),
+        track(
+            "T",
+            "m2",
+            properties={
+                "whole": "12",
+                "number": "12.50",
+                "flag": "true",
+                "at": "2026-01-01T01:00:00+01:00",
+                "text": True,
+            },
+        ),
+        track("T", "m3", properties={"whole": 2**80, "number": 0.1234567, "flag": 1, "at": 5, "text": {"a": [1]}}),
+        track(
+            "T",
+            "m4",
+            properties={
+                "whole": [1],
+                "number": 10**40,
+                "flag": None,
+                "at": "2026-01-01T00:00:00.1234567Z",
+                "text": [1],
+            },
+        ),
+    )
+    assert {name: lake.types("track_t")[name] for name in types} == types
+    rows = {row["message_id"]: row for row in lake.rows("track_t")}
+
+    def cells(message: str) -> list[object]:
+        return [rows[message][f"properties_{name}"] for name in ("whole", "number", "flag", "text")]
+
+    def rescued(message: str) -> dict[str, object]:
+        entries = json.loads(rows[message]["_rescued_data"] or "{}")
+        return {place.removeprefix("/properties/"): entry["value"] for place, entry in entries.items()}
+
+    assert cells("m1") == [None, Decimal("3.000000"), None, "42"]
+    assert rescued("m1") == {"whole": 1.9, "flag": "maybe", "at": "soon"}
+    assert cells("m2") == [12, Decimal("12.500000"), True, "true"]
+    assert rescued("m2") == {"number": "12.50"}
+    assert cells("m3") == [None, Decimal("0.123457"), None, None]
+    assert rescued("m3") == {"whole": 2**80, "number": 0.1234567, "flag": 1, "at": 5}
+    assert rows["m3"]["properties_text_a"] == "[1]"
+    assert rescued("m4") == {"whole": [1], "number": 10**40, "at": "2026-01-01T00:00:00.1234567Z"}
+    assert rows["m4"]["properties_at"].microsecond == 123456
+    report = lake.workspace.runs.get(None).report
+    assert report
+    assert report[0]["rescued"] == 11
+    assert report[1]["rescued"]["properties_whole"] == 3
+
+
+def test_rounded_values_need_not_be_kept(lake: Lake) -> None:
+    lake.workspace.sources.change("web", {"rescue_rounded": "false"})
+    lake.sync_of(track(properties={"latitude": 52.520008123, "at": "2026-01-01T00:00:00.1234567Z"}))
+    row = lake.row("track_clicked")
+    assert row["properties_latitude"] == Decimal("52.520008")
+    assert "_rescued_data" not in row
+
+
+def test_new_columns_come_last_and_old_files_show_null(lake: Lake) -> None:
+    lake.sync_of(track("T", "m1", properties={"b": 1, "a": 1}))
+    before = list(lake.types("track_t"))
+    report = lake.sync_of(track("T", "m2", properties={"aa": 2}, userId="u1"))
+    after = list(lake.types("track_t"))
+    assert after[: len(before)] == before
+    assert after[len(before) :] == ["user_id", "properties_aa"]
+    assert report[1]["new_columns"] == [
+        {"name": "user_id", "type": "string"},
+        {"name": "properties_aa", "type": "bigint"},
+    ]
+    assert [row["properties_aa"] for row in lake.rows("track_t")] == [None, 2]
+
+
+def test_the_catalog_tells_when_each_column_came_and_from_which_run(lake: Lake) -> None:
+    first = lake.sync_of(track("T", "m1", properties={"a": 1}))[0]["run_id"]
+    second = lake.sync_of(track("T", "m2", properties={"b": 1}))[0]["run_id"]
+    history = {event.column: event for event in lake.workspace.catalog.history("web", "track_t")}
+    assert history["properties_a"].run_id == first
+    assert history["properties_b"].run_id == second
+    assert history["properties_b"].at > history["properties_a"].at
+
+
+def test_a_field_that_is_an_array_in_one_event_and_text_in_another(lake: Lake) -> None:
+    lake.sync_of(track("Video Playback Started", "m1", properties={"ad_asset_id": ["a1", "a2"]}))
+    lake.sync_of(track("Video Playback Started", "m2", properties={"ad_asset_id": "a3"}))
+    assert [row["properties_ad_asset_id"] for row in lake.rows("track_video_playback_started")] == ['["a1","a2"]', "a3"]
+
+
+def test_long_column_names_are_cut_and_stay_apart(lake: Lake) -> None:
+    keys = ["k" * 300 + "1", "k" * 300 + "2"]
+    lake.sync_of(track(properties={key: number for number, key in enumerate(keys)}))
+    names = [name for name in lake.types("track_clicked") if name.startswith("properties_k")]
+    assert len(names) == 2
+    assert all(len(name) == 250 for name in names)
+
+
+def test_past_the_column_limit_the_most_used_columns_win(lake: Lake) -> None:
+    lake.workspace.sources.change("web", {"column_limit": "20"})
+    lines = [track(message_id=f"m{n}", properties={"often": n, f"rare{n}": n}) for n in range(40)]
+    report = lake.sync_of(*lines)
+    types = lake.types("track_clicked")
+    assert "properties_often" in types
+    assert len([name for name in types if name != "_rescued_data"]) == 20
+    kept = [row["_rescued_data"] for row in lake.rows("track_clicked") if row["_rescued_data"]]
+    shown = [
+        v
+        for row in lake.rows("track_clicked")
+        for k, v in row.items()
+        if k.startswith("properties_rare") and v is not None
+    ]
+    assert len(kept) + len(shown) == 40
+    assert any("column" in notice for notice in report[0]["notices"])
