@@ -25,6 +25,6 @@ def day_micros(raw_path: str) -> int:
 
 def raw_files(storage: Storage, source_id: str) -> Iterator[StoredFile]:
     """All raw files of a source; hidden files (uploads under way, listings) are not raw files."""
-    for file in storage.list(folder(source_id)):
+    for file in storage.files(folder(source_id)):
         if not file.path.rpartition("/")[2].startswith((".", "_")):
             yield file

@@ -72,7 +72,7 @@ def doctor(as_json: JsonFlag = False) -> None:
 def _storage(place: Workspace) -> str:
     path = "segment-stage/.doctor"
     place.storage.write(path, b"ok")
-    seen = place.storage.read(path) == b"ok" and path in {file.path for file in place.storage.list("segment-stage")}
+    seen = place.storage.read(path) == b"ok" and path in {file.path for file in place.storage.files("segment-stage")}
     place.storage.delete(path)
     if not seen or place.storage.stat(path):
         raise EventLakeError(f"{place.storage.root} does not give back what was written", fix="check the disk")

@@ -42,12 +42,18 @@ class Storage:
     def full(self, path: str) -> str:
         return f"{self.root}/{path}"
 
-    def list(self, folder: str) -> Iterator[StoredFile]:
+    def files(self, folder: str) -> Iterator[StoredFile]:
         """All files below a folder, in order of their paths; none if there is no such folder."""
         selector = fs.FileSelector(self.full(folder), allow_not_found=True, recursive=True)
         found = [info for info in self._files.get_file_info(selector) if info.is_file]
         for info in sorted(found, key=lambda info: info.path):
             yield StoredFile(info.path[len(self.root) + 1 :], info.size, f"{info.mtime_ns}")
+
+    def folders(self, folder: str) -> list[str]:
+        """The names of the folders in a folder."""
+        selector = fs.FileSelector(self.full(folder), allow_not_found=True)
+        found = self._files.get_file_info(selector)
+        return sorted(info.base_name for info in found if info.type == fs.FileType.Directory)
 
     def stat(self, path: str) -> StoredFile | None:
         info = self._files.get_file_info(self.full(path))

@@ -15,6 +15,9 @@ from eventlake.reports import report
 from eventlake.workspace import Workspace
 
 
+STAGING_KEPT_NS = 14 * 86_400 * 10**9  # run ids are times, in nanoseconds
+
+
 class Manifest(msgspec.Struct):
     """All that a run does to the lake."""
 
@@ -47,6 +50,18 @@ def recover(workspace: Workspace, source: Source) -> None:
             ended = "the process ended before the run did; nothing was published"
             lines = report.failed(head, workspace.clock.now_ns(), ended, "interrupted")
             save_failure(workspace, run.run_id, lines)
+
+
+    _sweep(workspace, source)
+
+
+def _sweep(workspace: Workspace, source: Source) -> None:
+    """Remove what runs left in the staging folder: those of this source, and all that are too old to be running."""
+    ended = {run.run_id for run in workspace.runs.latest(1000, source.id)}
+    for name in workspace.storage.folders(STAGE):
+        too_old = name.isdigit() and workspace.clock.now_ns() - int(name) > STAGING_KEPT_NS
+        if name in ended or too_old:
+            workspace.storage.delete_folder(f"{STAGE}/{name}")
 
 
 def save_failure(workspace: Workspace, run_id: str, lines: list[dict[str, object]]) -> None:

@@ -87,7 +87,7 @@ class _Checks:
                     f"{file.size} bytes when it was written, {stored.size} now",
                 )
         ours = {file.path for file in self._files}
-        for stored in storage.list(f"{DATA}/{self._source.rules.source_folder}"):
+        for stored in storage.files(f"{DATA}/{self._source.rules.source_folder}"):
             if stored.path not in ours:
                 yield "foreign_file", stored.path, "not written by a run: readers that list the folder see it"
 

@@ -1,0 +1,647 @@
+"""The command line as people and scripts meet it: the real program, its screens, its JSON and its exit codes."""
+
+import gzip
+import json
+import os
+import re
+import shlex
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import pytest
+import typer.main
+from typer.testing import CliRunner
+
+from conftest import track
+from eventlake.cli.main import app
+from eventlake.demo.events import Recipe, write_archive
+
+PROGRAM = Path(sys.executable).with_name("eventlake")
+ESCAPES = "\x1b]0;owned\x07\x1b[31mred\x9b2J\r\x08"
+
+
+class Answer(NamedTuple):
+    """What a command gave back."""
+
+    code: int
+    out: str
+    err: str
+
+    @property
+    def value(self) -> Any:
+        return json.loads(self.out)
+
+    @property
+    def lines(self) -> list[Any]:
+        """Standard output, which must hold nothing but JSON, one value per line."""
+        return [json.loads(line) for line in self.out.splitlines()]
+
+
+class Folder:
+    """A folder in which commands are given."""
+
+    def __init__(self, path: Path, columns: int | None = 200) -> None:
+        self.path = path
+        self._columns = columns
+
+    def run(self, *words: str, typed: str = "", **environment: str) -> Answer:
+        clean = {k: v for k, v in os.environ.items() if not k.startswith("EVENTLAKE_") and k not in _SCREEN}
+        wide = {"COLUMNS": str(self._columns)} if self._columns else {}
+        done = subprocess.run(
+            [PROGRAM, *words],
+            cwd=self.path,
+            env={**clean, **wide, "EVENTLAKE_SPARK__MASTER": "local[2]", **environment},
+            input=typed.encode(),
+            capture_output=True,
+            timeout=280,
+            check=False,
+        )
+        return Answer(done.returncode, done.stdout.decode(), done.stderr.decode())
+
+    def __call__(self, *words: str, typed: str = "", **environment: str) -> Answer:
+        """Give a command that must succeed."""
+        answer = self.run(*words, typed=typed, **environment)
+        assert answer.code == 0, answer
+        return answer
+
+    def query(self, sql: str) -> list[dict[str, Any]]:
+        return self("query", sql, "--json").lines
+
+    def refused(self, *words: str, code: int = 2) -> str:
+        """Give a command that must fail, say why and what to do, and print no data."""
+        answer = self.run(*words)
+        assert answer.code == code, answer
+        assert "Traceback" not in answer.err
+        assert re.search(r"^Error: \S.*^Fix:   \S", answer.err, re.MULTILINE | re.DOTALL), answer.err
+        assert answer.out == ""
+        return answer.err
+
+    def copy(self, target: Path) -> "Folder":
+        shutil.copytree(self.path, target)
+        return Folder(target, self._columns)
+
+
+_SCREEN = ("COLUMNS", "LINES", "NO_COLOR", "FORCE_COLOR", "TTY_COMPATIBLE", "TZ")
+
+
+def order(message_id: str, **properties: Any) -> dict[str, Any]:
+    return track("Order Completed", message_id, properties=properties)
+
+
+def ndjson(*events: dict[str, Any] | bytes) -> bytes:
+    return b"".join((e if isinstance(e, bytes) else json.dumps(e).encode()) + b"\n" for e in events)
+
+
+class Loaded(NamedTuple):
+    """A workspace after two syncs, and what the commands said on the way."""
+
+    folder: Folder
+    source: dict[str, Any]
+    imports: list[dict[str, Any]]
+    first: Answer  # with --json
+    second: Answer  # for people
+
+
+@pytest.fixture(scope="module")
+def loaded(tmp_path_factory: pytest.TempPathFactory) -> Loaded:
+    base = tmp_path_factory.mktemp("cli")
+    Folder(base)("init", "lake")
+    folder = Folder(base / "lake")
+    source = folder("source", "add", "web", "--json").value
+    orders = ndjson(
+        order("o1", revenue=10.5, quantity=1),
+        order("o2", revenue=7, quantity=2),
+        order("o1", revenue=10.5, quantity=1),
+        f"not JSON {ESCAPES}".encode(),
+    )
+    (base / "orders.json.gz").write_bytes(gzip.compress(orders))
+    (base / "again.gz").write_bytes((base / "orders.json.gz").read_bytes())
+    (base / "evil.ndjson").write_bytes(ndjson(track(f"Evil {ESCAPES}", "e1", properties={"text": ESCAPES})))
+    recipe = Recipe(events=300, hours=3, track_types=12, duplicate_share=0.05, broken_share=0.02)
+    write_archive(recipe, base / "archive" / "2026-11-01", files=2)
+    (base / "archive" / "_SUCCESS").write_bytes(b"")
+    (base / "later.gz").write_bytes(gzip.compress(ndjson(order("o3", revenue="n/a", coupon="SAVE"))))
+    imports = [
+        folder("import", "web", str(base / name), "--json").value
+        for name in ("orders.json.gz", "evil.ndjson", "archive", "again.gz")
+    ]
+    first = folder("sync", "--json")
+    folder("import", "web", str(base / "later.gz"))
+    second = folder("sync", "web")
+    return Loaded(folder, source, imports, first, second)
+
+
+@pytest.fixture(scope="module")
+def small(tmp_path_factory: pytest.TempPathFactory) -> Folder:
+    """A workspace with one source, one raw file, and no sync yet."""
+    base = tmp_path_factory.mktemp("small")
+    Folder(base)("init", "lake")
+    folder = Folder(base / "lake")
+    folder("source", "add", "web", "--id", "src1")
+    (base / "one.ndjson").write_bytes(ndjson(order("o1", revenue=1)))
+    folder("import", "web", str(base / "one.ndjson"))
+    return folder
+
+
+# Workspaces
+
+
+def test_a_workspace_is_made_once_and_not_over_another(tmp_path: Path) -> None:
+    here = Folder(tmp_path)
+    made = here("init", "lake")
+    assert made.out == ""
+    assert "eventlake -C lake source add" in made.err
+    settings = (tmp_path / "lake" / "eventlake.toml").read_text()
+    assert "is a workspace already" in here.refused("init", "lake")
+    assert (tmp_path / "lake" / "eventlake.toml").read_text() == settings
+
+
+def test_messages_name_a_folder_as_it_is_called(tmp_path: Path) -> None:
+    made = Folder(tmp_path)("init", "my[red]lake")
+    assert (tmp_path / "my[red]lake" / "eventlake.toml").is_file()
+    assert str(tmp_path / "my[red]lake") in made.err
+
+
+@pytest.mark.parametrize("command", ["tables", "sync", "source list"])
+def test_outside_a_workspace_a_command_says_how_to_get_one(tmp_path: Path, command: str) -> None:
+    said = Folder(tmp_path).refused(*command.split())
+    assert f"{tmp_path} is not a workspace" in said
+    assert "eventlake init" in said
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_setting_of_the_workspace_that_does_not_exist_is_named(small: Folder, tmp_path: Path) -> None:
+    copy = small.copy(tmp_path / "lake")
+    config = copy.path / "eventlake.toml"
+    config.write_text(config.read_text().replace("root =", "rooot ="))
+    assert "lake.rooot" in copy.refused("tables")
+
+
+# Sources
+
+
+def test_a_new_source_shows_its_write_key_once_and_keeps_no_copy(loaded: Loaded) -> None:
+    assert loaded.source["slug"] == "web"
+    assert re.fullmatch(r"[A-Za-z0-9]\S+", loaded.source["id"])
+    key = loaded.source["write_key"]
+    assert len(key) >= 32
+    files = [file for file in loaded.folder.path.rglob("*") if file.is_file()]
+    assert any(file.name == "eventlake.db" for file in files)
+    assert not [file for file in files if key.encode() in file.read_bytes()]
+    assert key not in loaded.folder("source", "list", "--json").out
+
+
+def test_a_slug_or_an_id_can_be_taken_only_once(small: Folder) -> None:
+    assert "'web'" in small.refused("source", "add", "web")
+    assert "'src1'" in small.refused("source", "add", "ios", "--id", "src1")
+    assert len(small("source", "list", "--json").value) == 1
+
+
+@pytest.mark.parametrize("words", [["Web Shop"], ["../x"], [""], ["ios", "--id", "../x"], ["ios", "--id", "a/b"]])
+def test_a_name_that_cannot_be_a_folder_is_refused(small: Folder, words: list[str]) -> None:
+    assert repr(words[-1]) in small.refused("source", "add", *words)
+
+
+def test_settings_of_a_source_can_be_seen_and_changed(small: Folder, tmp_path: Path) -> None:
+    copy = small.copy(tmp_path / "lake")
+    changed = copy("source", "set", "web", "lookback_days=unlimited", "table_prefix=shop", "--json").value
+    (listed,) = copy("source", "list", "--json").value
+    assert listed == changed
+    assert (listed["settings"]["lookback_days"], listed["settings"]["table_prefix"]) == (None, "shop")
+    screen = copy("source", "list").out
+    assert re.search(r"web +src1 +yes +web +shop +day_hour +unlimited", screen)
+
+
+@pytest.mark.parametrize(
+    ("assignment", "told"),
+    [
+        ("date_partition=weekly", ["'weekly'", "day_hour", "year_month_day_hour", "year_month_day"]),
+        ("lookback_days=0", ["'0'", "greater than or equal to 1", "unlimited"]),
+        ("table_naming=camel", ["'camel'", "prefixed", "plain"]),
+        ("lookback_days", ["KEY=VALUE", "lookback_days=14"]),
+        ("colour=red", ["'colour'", "database", "table_prefix", "date_partition", "lookback_days", "column_limit"]),
+    ],
+)
+def test_a_setting_that_is_not_allowed_is_answered_with_what_is(
+    small: Folder, assignment: str, told: list[str]
+) -> None:
+    said = small.refused("source", "set", "web", assignment)
+    assert [word for word in told if word not in said] == []
+
+
+def test_a_disabled_source_is_not_synced_until_it_is_enabled(small: Folder, tmp_path: Path) -> None:
+    copy = small.copy(tmp_path / "lake")
+    copy("source", "disable", "web")
+    assert copy("source", "list", "--json").value[0]["enabled"] is False
+    assert "eventlake source enable web" in copy.refused("sync", "web")
+    assert "source enable" in copy.refused("sync")
+    copy("source", "enable", "web")
+    assert copy("source", "list", "--json").value[0]["enabled"] is True
+
+
+# Raw files
+
+
+def test_gzip_and_plain_files_and_folders_are_imported_once(loaded: Loaded) -> None:
+    gz, plain, archive, again = loaded.imports
+    assert [(told["files"], len(told["added"])) for told in (gz, plain, archive, again)] == [
+        (1, 1),
+        (1, 1),
+        (2, 2),
+        (1, 0),
+    ]
+    for path in (*gz["added"], *plain["added"], *archive["added"]):
+        assert path.startswith(f"segment-logs/{loaded.source['id']}/")
+        gzip.decompress((loaded.folder.path / "lake" / path).read_bytes())
+
+
+def test_importing_a_file_that_is_not_there_is_refused(small: Folder) -> None:
+    assert "nowhere.gz" in small.refused("import", "web", "nowhere.gz")
+    assert "'ios'" in small.refused("import", "ios", "nowhere.gz")
+
+
+# Syncs
+
+
+def test_sync_prints_its_report_as_json_and_nothing_else(loaded: Loaded) -> None:
+    head, *tables = loaded.first.lines
+    assert (head["type"], head["status"]) == ("source", "finished")
+    assert tables
+    assert {table["type"] for table in tables} == {"event"}
+    books = head["books"]
+    rest = ("loaded", "duplicates", "suppressed", "blocked", "quarantined")
+    assert books["lines"] == sum(books[word] for word in rest)
+    assert books["duplicates"] > 1
+    assert books["quarantined"] > 1
+    assert books["loaded"] == sum(table["row_count"] for table in tables) == 303
+
+
+def test_progress_and_talk_go_to_standard_error(loaded: Loaded) -> None:
+    for sync in (loaded.first, loaded.second):
+        assert [step for step in ("stage", "dedupe", "publish") if step not in sync.err] == []
+        assert "━" not in sync.out
+
+
+def test_a_report_for_people_shows_the_books(loaded: Loaded) -> None:
+    assert "web: sync finished" in loaded.second.out
+    assert re.search(r"1 lines? read = 1 rows? loaded \+ 0 duplicates \+ 0 quarantined", loaded.second.out)
+    assert "_rescued_data" in loaded.second.out
+    assert re.search(r"track_order_completed +█+ +1 ", loaded.second.out)
+
+
+def test_syncing_an_unknown_source_is_refused_with_the_known_ones(loaded: Loaded) -> None:
+    said = loaded.folder.refused("sync", "ios")
+    assert "'ios'" in said
+    assert "web" in said
+
+
+def test_a_sync_of_nothing_is_done_and_says_so(loaded: Loaded, tmp_path: Path) -> None:
+    copy = loaded.folder.copy(tmp_path / "lake")
+    (head,) = copy("sync", "--json").lines
+    assert (head["status"], head["row_count"], head["notices"]) == ("finished", 0, ["No data found"])
+    assert "No data found" in copy("sync").out
+
+
+# Looking
+
+
+def test_tables_query_verify_and_reports_count_the_same_rows(loaded: Loaded) -> None:
+    folder = loaded.folder
+    tables = folder("tables", "--json").value
+    counts = " union all ".join(
+        f"select '{t['table']}' as name, count(*) as rows from {t['database']}.{t['table']}" for t in tables
+    )
+    assert {row["name"]: row["rows"] for row in folder.query(counts)} == {t["table"]: t["rows"] for t in tables}
+    runs = folder("runs", "--json").value
+    assert sum(run["rows"] for run in runs) == sum(table["rows"] for table in tables) == 304
+    assert f"{304} rows" in folder("verify").out
+    assert folder("verify", "web", "--json").value == []
+
+
+def test_runs_and_reports_tell_of_the_same_runs(loaded: Loaded) -> None:
+    folder = loaded.folder
+    latest, first = folder("runs", "web", "--json").value
+    assert (first["run_id"], first["status"], first["kind"]) == (loaded.first.lines[0]["run_id"], "Success", "sync")
+    assert folder("report", first["run_id"], "--json").lines == loaded.first.lines
+    report = folder("report", "--json").lines
+    assert report[0]["run_id"] == latest["run_id"]
+    columns = "run_id, type, table_name, row_count"
+    in_the_lake = folder.query(f"select {columns} from __segment_datalake.sync_reports")
+    told = [{c: line[c] for c in columns.split(", ")} for line in (*loaded.first.lines, *report)]
+    assert sorted(in_the_lake, key=str) == sorted(told, key=str)
+    assert folder("report").out == loaded.second.out
+    assert all(run["run_id"] in folder("runs").out for run in (latest, first))
+
+
+def test_describe_and_query_show_the_same_columns(loaded: Loaded) -> None:
+    folder = loaded.folder
+    told = folder("describe", "web.track_order_completed", "--json").value
+    columns = {column["name"]: column["type"] for column in told["columns"]}
+    assert (told["rows"], told["files"]) == (3, 2)
+    assert columns["properties_revenue"] == "decimal(38,6)"
+    assert columns["properties_coupon"] == columns["_rescued_data"] == columns["hr"] == "string"
+    names = {"VARCHAR": "string", "TIMESTAMP WITH TIME ZONE": "timestamp"}
+    seen = {
+        row["column_name"]: names.get(row["column_type"], row["column_type"].lower())
+        for row in folder.query("describe web.track_order_completed")
+    }
+    assert seen == columns
+    assert list(seen) == list(columns)
+    runs = {column["name"]: column.get("added_run") for column in told["columns"]}
+    assert runs["properties_revenue"] == loaded.first.lines[0]["run_id"] != runs["properties_coupon"]
+    screen = folder("describe", "web.track_order_completed").out
+    assert screen.startswith("web.track_order_completed")
+    assert re.search(r"properties_coupon +string +/properties/coupon +\d{4}-\d\d-\d\d", screen)
+
+
+@pytest.mark.parametrize("name", ["sync_reports", "quarantine"])
+def test_the_tables_that_eventlake_keeps_can_be_described_too(loaded: Loaded, name: str) -> None:
+    table = f"__segment_datalake.{name}"
+    told = loaded.folder("describe", table, "--json").value["columns"]
+    assert [column["name"] for column in told] == [
+        row["column_name"] for row in loaded.folder.query(f"describe {table}")
+    ]
+
+
+def test_a_table_that_does_not_exist_is_not_described(loaded: Loaded) -> None:
+    assert "web.nothing" in loaded.folder.refused("describe", "web.nothing")
+
+
+def test_a_run_that_does_not_exist_has_no_report(loaded: Loaded) -> None:
+    assert "123" in loaded.folder.refused("report", "123")
+
+
+def test_rows_can_be_asked_for_in_sql_from_standard_input(loaded: Loaded) -> None:
+    sql = "select message_id, properties_revenue as revenue\nfrom web.track_order_completed order by message_id"
+    rows = loaded.folder("query", "-", "--json", typed=sql).lines
+    assert rows == [
+        {"message_id": "o1", "revenue": 10.5},
+        {"message_id": "o2", "revenue": 7},
+        {"message_id": "o3", "revenue": None},
+    ]
+    screen = loaded.folder("query", "-", "--limit", "2", typed=sql)
+    assert [line.split() for line in screen.out.splitlines()] == [
+        ["message_id", "revenue"],
+        ["o1", "10.500000"],
+        ["o2", "7.000000"],
+    ]
+    assert "2 of 3 rows" in screen.err
+
+
+def test_times_are_shown_in_utc_wherever_the_reader_lives(loaded: Loaded) -> None:
+    sql = "select received_at, hour(received_at) as h, hr from web.track_order_completed where message_id = 'o1'"
+    for zone in ("UTC", "America/New_York"):
+        assert re.search(r"2026-11-15 10:20:30.123 +10 +10", loaded.folder("query", sql, TZ=zone).out)
+
+
+@pytest.mark.parametrize(
+    ("sql", "told"),
+    [
+        ("selec 1", "selec"),
+        ("select * from web.nothing", "nothing"),
+        ("select nothing from web.track_order_completed", "nothing"),
+        ("", "query"),
+    ],
+)
+def test_a_query_that_cannot_be_answered_is_refused(loaded: Loaded, sql: str, told: str) -> None:
+    said = loaded.folder.refused("query", sql)
+    assert told in said
+    assert 'schema "web" does not exist' not in said  # it does
+
+
+def test_two_columns_of_one_name_are_both_shown(loaded: Loaded) -> None:
+    sql = "select 11 as n, 22 as n"
+    assert re.findall(r"\d\d", loaded.folder("query", sql).out) == ["11", "22"]
+    (row,) = loaded.folder.query(sql)
+    assert list(row.values()) == [11, 22]
+
+
+def test_the_name_of_a_column_is_shown_as_it_is(loaded: Loaded) -> None:
+    screen = loaded.folder("query", """select 1 as "a[red]b", 2 as "[/red]" """).out
+    assert screen.split() == ["a[red]b", "[/red]", "1", "2"]
+
+
+# What an attacker sends must not drive the reader's terminal
+
+
+def terminal_safe(answer: Answer) -> str:
+    shown = answer.out + answer.err
+    assert not {c for c in shown if not c.isprintable()} - {"\n"}
+    return shown
+
+
+def test_escape_sequences_in_an_event_do_not_reach_the_terminal(loaded: Loaded) -> None:
+    table = next(t["table"] for t in loaded.folder("tables", "--json").value if "evil" in t["table"])
+    sql = f"select event, properties_text, [properties_text] as list from web.{table}"
+    shown = terminal_safe(loaded.folder("query", sql))
+    assert r"\x1b[31mred\x9b2J" in shown
+    (row,) = loaded.folder.query(sql)
+    assert row["properties_text"] == ESCAPES
+    failed = loaded.folder.run("query", f"select cast(properties_text as integer) from web.{table}")
+    assert failed.code == 2
+    assert "red" in terminal_safe(failed)
+
+
+def test_escape_sequences_in_a_quarantined_line_do_not_reach_the_terminal(loaded: Loaded) -> None:
+    sql = "select content, detail from __segment_datalake.quarantine where content::varchar like 'not JSON%'"
+    assert "not JSON" in terminal_safe(loaded.folder("query", sql))
+
+
+def test_escape_sequences_in_a_column_name_do_not_reach_the_terminal(loaded: Loaded) -> None:
+    assert "red" in terminal_safe(loaded.folder("query", f'select 1 as "{ESCAPES}"'))
+
+
+# Pipes
+
+
+def test_names_and_paths_stay_whole_in_a_pipe(loaded: Loaded, tmp_path: Path) -> None:
+    narrow = Folder(loaded.folder.path, columns=None)
+    lines = narrow("report", loaded.first.lines[0]["run_id"]).out.splitlines()
+    tables = sorted(loaded.first.lines[1:], key=lambda line: -line["row_count"])[:15]
+    assert [t["table_name"] for t in tables if not any(t["table_name"] in line.split() for line in lines)] == []
+    deep = tmp_path / "a-folder-whose-name-is-rather-long" / "with-another-one-inside-of-it"
+    deep.mkdir(parents=True)
+    assert str(deep) in Folder(deep, columns=None).refused("tables")
+
+
+# Replays
+
+
+@pytest.mark.parametrize(
+    ("words", "told"),
+    [
+        ("web", "--from and --to, or --all"),
+        ("web --from 2026-11-01", "--from and --to, or --all"),
+        ("web --from 2026-11-02 --to 2026-11-01", "2026-11-02"),
+        ("web --from 2026-11-01 --to 2026-11-01", "--to is not included"),
+        ("web --from yesterday --to 2026-11-01", "yesterday"),
+        ("web --all --to 2026-11-01", "exclude each other"),
+        ("web --all --event Nothing", "'Nothing'"),
+        ("ios --all", "'ios'"),
+        ("web --set date_partition=day", "--all"),
+    ],
+)
+def test_a_replay_that_makes_no_sense_is_refused(loaded: Loaded, words: str, told: str) -> None:
+    assert told in loaded.folder.refused("replay", *words.split())
+
+
+@pytest.mark.parametrize(
+    ("words", "told"),
+    [
+        ("web.nothing properties_revenue string", "web.nothing"),
+        ("web.track_order_completed properties_nothing string", "properties_nothing"),
+        ("web.track_order_completed properties_revenue float", "bigint, boolean, decimal(38,6), string, timestamp"),
+        ("web.track_order_completed received_at string", "received_at"),
+        ("web.track_order_completed _rescued_data bigint", "_rescued_data"),
+        ("web.track_order_completed hr bigint", "hr"),
+    ],
+)
+def test_a_type_that_cannot_be_changed_so_is_refused(loaded: Loaded, words: str, told: str) -> None:
+    assert told in loaded.folder.refused("retype", *words.split())
+
+
+def test_a_replay_adds_nothing_and_a_corrected_type_brings_rescued_values_back(loaded: Loaded, tmp_path: Path) -> None:
+    copy = loaded.folder.copy(tmp_path / "lake")
+    head, *_ = copy("replay", "web", "--all", "--json").lines
+    assert (head["replay"], head["row_count"], head["rewritten"]) == (True, 0, 304)
+    assert "replay finished" in copy("retype", "web.track_order_completed", "properties_revenue", "string").out
+    revenue = "select message_id, properties_revenue as r from web.track_order_completed order by 1"
+    assert [row["r"] for row in copy.query(revenue)] == ["10.5", "7", "n/a"]
+    assert "was decimal(38,6) until" in copy("describe", "web.track_order_completed").out
+    assert copy("verify", "--json").value == []
+
+
+# Checking
+
+
+def test_verify_names_a_data_file_that_is_gone(loaded: Loaded, tmp_path: Path) -> None:
+    copy = loaded.folder.copy(tmp_path / "lake")
+    gone = sorted((copy.path / "lake" / "segment-data" / "data").rglob("*.parquet"))[0]
+    gone.unlink()
+    name = str(gone.relative_to(copy.path / "lake"))
+    told = copy.run("verify", "--json")
+    assert told.code == 1
+    assert [(f["source"], f["kind"], f["where"]) for f in told.value] == [("web", "data_file_gone", name)]
+    screen = copy.run("verify")
+    assert screen.code == 1
+    assert gone.name in screen.out
+
+
+def test_the_doctor_finds_a_good_workspace_well(small: Folder) -> None:
+    told = small("doctor", "--json").value
+    assert {step["status"] for step in told} == {"passed"}
+    assert [step["step"] for step in told][-2:] == ["java", "spark"]
+    assert not list((small.path / "lake").rglob(".doctor"))
+
+
+def test_the_doctor_names_what_is_ill_and_goes_on(small: Folder, tmp_path: Path) -> None:
+    copy = in_the_way(small, tmp_path, "lake")
+    told = copy.run("doctor")
+    assert told.code == 1
+    assert "Traceback" not in told.err
+    steps = {line.split()[1]: line for line in told.out.splitlines() if line.startswith(("✓", "✗"))}
+    assert steps["storage"].startswith("✗")
+    assert "Fix: " in steps["storage"]
+    assert steps["spark"].startswith("✓")
+
+
+# What stands in the way
+
+
+def in_the_way(small: Folder, tmp_path: Path, name: str) -> Folder:
+    """A copy of a workspace with a file where a folder is needed: nobody can write there, not even root."""
+    copy = small.copy(tmp_path / "workspace")
+    place = copy.path / name
+    if place.is_dir():
+        shutil.move(place, tmp_path / "aside")
+    place.parent.mkdir(exist_ok=True)
+    place.write_bytes(b"")
+    return copy
+
+
+@pytest.mark.parametrize("name", ["lake", "lake/segment-logs"])
+def test_an_import_that_cannot_write_says_what_to_do(small: Folder, tmp_path: Path, name: str) -> None:
+    (tmp_path / "new.ndjson").write_bytes(ndjson(order("o9")))
+    said = in_the_way(small, tmp_path, name).refused("import", "web", str(tmp_path / "new.ndjson"), code=1)
+    assert name.rpartition("/")[2] in said
+
+
+@pytest.mark.parametrize("name", ["lake/segment-data", "lake/segment-stage", "logs", "locks"])
+def test_a_sync_that_cannot_write_says_what_to_do_and_is_made_good_later(
+    small: Folder, tmp_path: Path, name: str
+) -> None:
+    copy = in_the_way(small, tmp_path, name)
+    assert name.rpartition("/")[2] in copy.refused("sync", "--json", code=1)
+    assert copy("tables", "--json").value == []
+    (copy.path / name).unlink()
+    assert copy("sync", "--json").lines[0]["books"]["loaded"] == 1
+    assert copy("verify", "--json").value == []
+    assert [run["status"] for run in copy("runs", "--json").value if run["status"] != "Failed"] == ["Success"]
+
+
+@pytest.fixture
+def read_only(small: Folder, tmp_path: Path) -> Iterator[Folder]:
+    if os.geteuid() == 0:
+        pytest.skip("root may write everywhere, whatever the mode of a folder")
+    copy = small.copy(tmp_path / "workspace")
+    folders = [copy.path / "lake", *(path for path in (copy.path / "lake").rglob("*") if path.is_dir())]
+    for folder in folders:
+        folder.chmod(0o555)
+    yield copy
+    for folder in folders:
+        folder.chmod(0o755)
+
+
+def test_a_lake_that_may_only_be_read_gives_an_error_that_says_what_to_do(read_only: Folder, tmp_path: Path) -> None:
+    (tmp_path / "new.ndjson").write_bytes(ndjson(order("o9")))
+    assert "right to write" in read_only.refused("import", "web", str(tmp_path / "new.ndjson"), code=1)
+    assert "right to write" in read_only.refused("sync", code=1)
+
+
+# Help
+
+
+def commands(group: Any, before: str = "") -> Iterator[str]:
+    for name, command in group.commands.items():
+        yield before + name
+        if hasattr(command, "commands"):
+            yield from commands(command, f"{before}{name} ")
+
+
+ALL_COMMANDS = list(commands(typer.main.get_command(app)))
+
+
+def test_help_names_every_command(tmp_path: Path) -> None:
+    screen = Folder(tmp_path)("--help").out
+    assert [name for name in ALL_COMMANDS if " " not in name and not re.search(rf"│ {name} +[A-Z]", screen)] == []
+    assert Folder(tmp_path).run("frobnicate").code == 2
+
+
+@pytest.mark.parametrize("name", ALL_COMMANDS)
+def test_help_of_a_command_begins_with_a_sentence(name: str) -> None:
+    screen = CliRunner().invoke(app, [*name.split(), "--help"], env={"COLUMNS": "200"}).output
+    words = screen.partition("╭")[0].partition(name)[2].split("\n", 1)[1]
+    assert re.search(r"^ *[A-Z][^.]{10,}[.;:(]", words), screen
+
+
+# The demo
+
+
+def test_the_demo_runs_to_its_end_and_the_commands_it_recommends_work(tmp_path: Path) -> None:
+    here = Folder(tmp_path)
+    tour = here("demo", "--events", "3000", "--dir", "scratch")
+    assert "What next" in tour.out
+    assert "No data found" in tour.out
+    scratch = Folder(tmp_path / "scratch")
+    assert scratch("verify", "--json").value == []
+    assert sum(table["rows"] for table in scratch("tables", "--json").value) == 3000
+    recommended = re.findall(r"^  eventlake (.+?)   #", tour.out, re.MULTILINE)
+    assert len(recommended) >= 5
+    for line in recommended:
+        here(*shlex.split(line))
+    assert sum(table["rows"] for table in scratch("tables", "--json").value) == 3000
+    assert "is a workspace already" in here.refused("demo", "--dir", "scratch")
