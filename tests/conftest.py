@@ -24,8 +24,10 @@ from eventlake.sync.run import run
 from eventlake.sync.steps import Runner
 from eventlake.workspace import Clock, Workspace
 
-hypothesis.settings.register_profile("dev", max_examples=50, deadline=None)
-hypothesis.settings.register_profile("ci", max_examples=200, deadline=None)
+# No "explain" phase: it traces every line, which on these tests takes minutes.
+PHASES = (hypothesis.Phase.explicit, hypothesis.Phase.reuse, hypothesis.Phase.generate, hypothesis.Phase.shrink)
+hypothesis.settings.register_profile("dev", max_examples=50, deadline=None, phases=PHASES)
+hypothesis.settings.register_profile("ci", max_examples=100, deadline=None, phases=PHASES)
 hypothesis.settings.load_profile("ci" if os.environ.get("CI") else "dev")
 
 RECEIVED = "2026-11-15T10:20:30.123Z"

@@ -367,16 +367,18 @@ def events(draw: DrawFn) -> dict[str, Any]:
 # Reading
 
 
-def _constant(name: str) -> str:
-    return name  # NaN is not JSON; its name is what can be kept of it
+class Constant(str):
+    """NaN, Infinity or -Infinity: not JSON, so its name is all that can be kept of it."""
+
+    __slots__ = ()
 
 
-_reader = json.JSONDecoder(object_pairs_hook=Pairs, parse_float=Number, parse_int=Number, parse_constant=_constant)
+_reader = json.JSONDecoder(object_pairs_hook=Pairs, parse_float=Number, parse_int=Number, parse_constant=Constant)
 
 
 def read_exactly(text: str) -> Any:
     """A JSON value with every member of every object and every digit of every number: Pairs, list, Number, str …"""
-    return _reader.decode(text.strip(" \t\r\n"))
+    return _reader.decode(text.strip())  # white space around a value says nothing, JSON's own or not
 
 
 Path = tuple[str, ...]
@@ -384,16 +386,16 @@ Leaf = tuple[Path, Any]
 EMPTY = ("object",)
 
 
-def leaves(value: Any, path: Path = ()) -> Iterator[Leaf]:
+def leaves(value: Any, path: Path = (), *, deepest: int | None = None) -> Iterator[Leaf]:
     """What a value holds besides nulls, in document order: where, and what in canonical form.
 
-    An array is one leaf, and so is an empty object.
+    An array is one leaf, and so is an empty object, or one as far down as `deepest`.
     """
     if isinstance(value, dict):
         value = Pairs(value.items())
-    if isinstance(value, Pairs) and value:
+    if isinstance(value, Pairs) and value and len(path) != deepest:
         for key, item in value:
-            yield from leaves(item, (*path, key))
+            yield from leaves(item, (*path, key), deepest=deepest)
     elif value is not None:
         yield path, canonical(value)
 

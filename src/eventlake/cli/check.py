@@ -1,7 +1,7 @@
 """`eventlake verify` and `doctor`: is everything as it should be?"""
 
 import shutil
-from typing import Annotated, Any, TYPE_CHECKING
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from rich.text import Text

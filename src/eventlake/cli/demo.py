@@ -16,6 +16,7 @@ from eventlake.control.sources import Source
 from eventlake.demo.events import Recipe, write_archive
 from eventlake.sync import jobs
 from eventlake.sync.run import run
+from eventlake.sync.steps import Runner
 from eventlake.workspace import Workspace
 
 SOURCE = "shop"
@@ -29,7 +30,8 @@ _REVENUE = """
     FROM shop.track_order_completed GROUP BY ALL ORDER BY orders DESC LIMIT 3
 """
 _RESCUED = """
-    SELECT event, _rescued_data FROM shop.track_order_completed WHERE _rescued_data IS NOT NULL LIMIT 3
+    SELECT message_id[:8] AS message, _rescued_data FROM shop.track_product_viewed
+    WHERE _rescued_data IS NOT NULL AND _rescued_data NOT LIKE '%rounded%' LIMIT 4
 """
 _QUARANTINED = """
     SELECT reason, count(*) AS lines, min(detail) AS example FROM __segment_datalake.quarantine
@@ -64,14 +66,12 @@ def demo(
 
     _step("3. The first sync: Spark starts, tables and columns are found")
     with state.spark(place) as runner:
-        with output.progress() as report:
-            show_report(SOURCE, run(place, jobs.sync(source), runner, report))
+        _sync(place, source, runner)
         _step("4. Five hours later: copies of earlier events, values of the wrong kind, broken lines")
         _archive(place, source, later, scratch / "raw" / "2", files=2)
-        with output.progress() as report:
-            show_report(SOURCE, run(place, jobs.sync(source), runner, report))
+        _sync(place, source, runner)
         _step("5. The same sync once more: nothing to do, and nothing twice")
-        show_report(SOURCE, run(place, jobs.sync(source), runner))
+        _sync(place, source, runner)
 
     _step("6. Page views per hour, asked with SQL")
     _show_chart(place)
@@ -82,6 +82,12 @@ def demo(
     _step("9. What is not an event is kept, too")
     _show(place, _QUARANTINED)
     _what_next(scratch)
+
+
+def _sync(place: Workspace, source: Source, runner: Runner) -> None:
+    with output.progress() as report:
+        lines = run(place, jobs.sync(source), runner, report)
+    show_report(SOURCE, lines)
 
 
 def _step(words: str) -> None:

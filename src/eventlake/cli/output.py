@@ -37,7 +37,8 @@ def table(
     """A table for people; `numbers` names the columns that are aligned to the right."""
     shown = Table(title=title, title_justify="left", title_style="bold", box=None, pad_edge=False, header_style="dim")
     for name in columns:
-        shown.add_column(name, justify="right" if name in numbers else "left", overflow="fold")
+        is_number = name in numbers
+        shown.add_column(name, justify="right" if is_number else "left", overflow="fold", no_wrap=is_number)
     for row in rows:
         shown.add_row(*(cell if isinstance(cell, Text) else Text(text(cell)) for cell in row))
     out.print(shown)

@@ -42,7 +42,7 @@ def _show_tables(tables: list[dict[str, Any]], limit: int = 15) -> None:
     rows = [
         (
             f"  {table['table_name']}",
-            output.bar(table["row_count"] / most),
+            output.bar(table["row_count"] / most, width=12),
             table["row_count"],
             table["books"]["duplicates"] or None,
             sum(table.get("rescued", {}).values()) or None,
@@ -51,7 +51,7 @@ def _show_tables(tables: list[dict[str, Any]], limit: int = 15) -> None:
         )
         for table in shown
     ]
-    columns = ("  table", "", "rows", "duplicates", "rescued", "new partitions", "new columns")
+    columns = ("  table", "", "rows", "duplicates", "rescued", "partitions", "new columns")
     output.table(None, columns, rows, numbers=columns[2:])
     if len(tables) > limit:
         output.out.print(f"  [dim]… and {len(tables) - limit} more tables; all of them: eventlake report --json[/dim]")

@@ -94,9 +94,7 @@ class Sources:
 
     def change(self, slug: str, changes: dict[str, str]) -> Source:
         """Change settings; one that would break the tables that exist is refused."""
-        source = self.get(slug)
-        wanted = source._replace(settings=changed(source.settings, changes))
-        _check_database(wanted, [other for other in self.all() if other.id != source.id])
+        source, wanted = self.get(slug), self.preview(slug, changes)
         breaking = [
             name for name in FIXED_ONCE_LOADED if getattr(wanted.settings, name) != getattr(source.settings, name)
         ]

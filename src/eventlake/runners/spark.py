@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, TypeVar
 
-from eventlake.errors import SetupError, TransientError
+from eventlake.errors import EventLakeError, PermissionMissingError, SetupError, TransientError
 from eventlake.runners.java import java_home
 
 Task = TypeVar("Task")
@@ -62,14 +62,18 @@ class SparkRunner:
                 results: list[Result] = work.collect()
             except Exception as error:
                 if type(error).__module__.startswith(("py4j", "pyspark")):
-                    raise TransientError(
-                        f"Spark could not {function.__name__}: {_reason(error)}",
-                        fix=f"see {self._log}, then run it again: nothing was published",
-                    ) from error
+                    raise self._translated(function.__name__, _reason(error)) from error
                 raise
             finally:
                 shared.unpersist()
         return results
+
+    def _translated(self, step: str, reason: str) -> EventLakeError:
+        problem = f"Spark could not {step}: {reason}"
+        if "PermissionError" in reason or "Read-only file system" in reason:
+            fix = "give the user that Spark runs as the right to read the archive and to write the lake"
+            return PermissionMissingError(problem, fix=fix)
+        return TransientError(problem, fix=f"see {self._log}, then run it again: nothing was published")
 
     def _start(self) -> Any:
         os.environ.setdefault("JAVA_HOME", str(java_home()))

@@ -13,8 +13,9 @@ _MICROSECOND = timedelta(microseconds=1)
 FIRST = (datetime.min.replace(tzinfo=UTC) - _EPOCH) // _MICROSECOND
 LAST = (datetime.max.replace(tzinfo=UTC) - _EPOCH) // _MICROSECOND
 
-# Seconds may be missing, as ISO-8601 allows; a date alone is not an instant.
-_ZONED = r"^\d{4}-\d\d-\d\dT\d\d:\d\d(:\d\d(\.\d{1,6})?)?(Z|[+-]\d\d(:?\d\d)?)$"
+# Seconds may be missing, as ISO-8601 allows; a date alone is not an instant. There is no year 0000, as in `datetime`.
+_YEAR = r"(\d{3}[1-9]|\d{2}[1-9]\d|\d[1-9]\d{2}|[1-9]\d{3})"
+_ZONED = rf"^{_YEAR}-\d\d-\d\dT\d\d:\d\d(:\d\d(\.\d{{1,6}})?)?(Z|[+-]\d\d(:?\d\d)?)$"
 _DATE_TIME = re.compile(
     r"(\d{4})-(\d\d)-(\d\d)T(\d\d):(\d\d)(?::(\d\d)(?:\.(\d+))?)?(?:Z|([+-])(\d\d)(?::?(\d\d))?)?", re.ASCII
 )

@@ -4,8 +4,8 @@ The column holds a JSON object: JSON pointer into the event → the value as it 
 
     {"/properties/price": {"value": "n/a", "reason": "not a bigint"}}
 
-A second value at the same place (a key that came twice) gets `~2`, a third `~3`: no pointer ends so, because
-a `~` in a key is written `~0`.
+A second value at the same place (a key that came twice) gets `~#2`, a third `~#3`: no pointer ends so, because in
+a pointer a `~` is always followed by 0 or 1.
 """
 
 import json
@@ -35,15 +35,11 @@ def pointer(path: Iterable[str]) -> str:
 def keys_of(place: str) -> list[str]:
     """The keys that a JSON pointer names; the mark of a repeated key is dropped.
 
-    >>> keys_of("/properties/a~1b~2")
+    >>> keys_of("/properties/a~1b~#2")
     ['properties', 'a/b']
     """
-    keys = []
-    for part in place.split("/")[1:]:
-        unmarked, tilde, tail = part.rpartition("~")
-        key = unmarked if tilde and tail not in ("0", "1") else part
-        keys.append(key.replace("~1", "/").replace("~0", "~"))
-    return keys
+    unmarked = place.partition("~#")[0]
+    return [key.replace("~1", "/").replace("~0", "~") for key in unmarked.split("/")[1:]]
 
 
 def to_json(entries: Iterable[Rescued]) -> str:
@@ -53,7 +49,7 @@ def to_json(entries: Iterable[Rescued]) -> str:
         place, count = entry.pointer, 1
         while place in members:
             count += 1
-            place = f"{entry.pointer}~{count}"
+            place = f"{entry.pointer}~#{count}"
         members[place] = f'{{"value":{entry.json_text},"reason":{json.dumps(entry.reason)}}}'
     return "{" + ",".join(f"{json.dumps(place)}:{member}" for place, member in members.items()) + "}"
 

@@ -14,7 +14,6 @@ from eventlake.lake.layout import COMMITS, STAGE
 from eventlake.reports import report
 from eventlake.workspace import Workspace
 
-
 STAGING_KEPT_NS = 14 * 86_400 * 10**9  # run ids are times, in nanoseconds
 
 
@@ -50,7 +49,6 @@ def recover(workspace: Workspace, source: Source) -> None:
             ended = "the process ended before the run did; nothing was published"
             lines = report.failed(head, workspace.clock.now_ns(), ended, "interrupted")
             save_failure(workspace, run.run_id, lines)
-
 
     _sweep(workspace, source)
 

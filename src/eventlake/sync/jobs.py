@@ -21,10 +21,6 @@ class Job:
     new_types: dict[str, dict[str, ColumnType]] = field(default_factory=dict)  # by segment type and column
 
     @property
-    def kind(self) -> str:
-        return self.mode.value
-
-    @property
     def is_replay(self) -> bool:
         return self.mode is not Mode.SYNC
 

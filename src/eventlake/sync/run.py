@@ -7,8 +7,10 @@ and how many they are. Nothing is visible to readers before the commit, and noth
 """
 
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import Any
+
+from sqlalchemy.exc import SQLAlchemyError
 
 from eventlake.control.locks import only_run
 from eventlake.errors import EventLakeError, InternalError
@@ -65,5 +67,7 @@ def _failure_reported(workspace: Workspace, head: report.RunHead) -> Iterator[No
             problem, code = error.problem, error.code
         else:
             problem, code = f"{type(error).__name__}: {error}", InternalError.code
-        save_failure(workspace, head.run_id, report.failed(head, workspace.clock.now_ns(), problem, code))
+        # On a full disk the report cannot be written either; the next start then says that the run was interrupted.
+        with suppress(EventLakeError, OSError, SQLAlchemyError):
+            save_failure(workspace, head.run_id, report.failed(head, workspace.clock.now_ns(), problem, code))
         raise

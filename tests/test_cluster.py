@@ -1,0 +1,209 @@
+"""The same sync on a real Spark cluster: a master and two workers, each a process of its own."""
+
+import contextlib
+import json
+import os
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import time
+import urllib.error
+import urllib.request
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, NamedTuple, NoReturn
+
+import pyspark
+import pytest
+
+from eventlake.demo.events import Recipe, write_archive
+from eventlake.query import query
+from eventlake.runners.java import java_home
+from eventlake.workspace import Workspace
+
+PROGRAM = Path(sys.executable).with_name("eventlake")
+SPARK_CLASS = Path(pyspark.__file__).parent / "bin" / "spark-class"
+WORKERS = 2
+SECONDS_TO_COME_UP = 60
+
+
+class Cluster(NamedTuple):
+    master: str
+    page: str
+    folder: Path
+
+    def state(self) -> dict[str, Any]:
+        """What the master's page tells; nothing while there is none."""
+        try:
+            # Without the proxy that the environment may name: this is our own machine.
+            with urllib.request.build_opener(urllib.request.ProxyHandler({})).open(self.page, timeout=10) as page:
+                told: dict[str, Any] = json.load(page)
+                return told
+        except (urllib.error.URLError, OSError, json.JSONDecodeError):
+            return {}
+
+    def logs(self) -> str:
+        return "\n".join(f"{log.name}: {log.read_text()[-1500:]}" for log in sorted(self.folder.glob("*.log")))
+
+
+@pytest.fixture(scope="module")
+def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
+    folder = tmp_path_factory.mktemp("cluster")
+    with contextlib.ExitStack() as servers:
+        port, page = free_ports(2)
+        cluster = Cluster(f"spark://127.0.0.1:{port}", f"http://127.0.0.1:{page}/json/", folder)
+        place = ["--host", "127.0.0.1"]
+        master = ["master.Master", *place, "--port", str(port), "--webui-port", str(page)]
+        processes = [servers.enter_context(server(folder / "master.log", *master))]
+        wait_for(cluster, processes, lambda: cluster.state().get("status") == "ALIVE")
+        for number in range(WORKERS):
+            size = ["--cores", "1", "--memory", "700m", "--work-dir", str(folder / f"worker-{number}")]
+            worker = ["worker.Worker", *place, "--webui-port", "0", *size, cluster.master]
+            processes.append(servers.enter_context(server(folder / f"worker-{number}.log", *worker)))
+        wait_for(cluster, processes, lambda: cluster.state().get("aliveworkers") == WORKERS)
+        yield cluster
+
+
+def free_ports(count: int) -> list[int]:
+    with contextlib.ExitStack() as sockets:
+        taken = [sockets.enter_context(socket.socket()) for _ in range(count)]
+        for one in taken:
+            one.bind(("127.0.0.1", 0))
+        return [one.getsockname()[1] for one in taken]
+
+
+def environment() -> dict[str, str]:
+    """Everything on this machine, with the Python of this environment; nothing that the caller's shell sets for Spark."""
+    ours = {
+        "JAVA_HOME": str(java_home()),
+        "PYSPARK_PYTHON": sys.executable,
+        "SPARK_LOCAL_IP": "127.0.0.1",
+        "SPARK_DAEMON_MEMORY": "512m",
+    }
+    return {k: v for k, v in os.environ.items() if not k.startswith(("EVENTLAKE_", "SPARK_", "PYSPARK_"))} | ours
+
+
+@contextlib.contextmanager
+def server(log: Path, *words: str) -> Iterator[subprocess.Popen[bytes]]:
+    """A server of Spark, stopped with all processes that it started."""
+    with log.open("wb") as file:
+        process = subprocess.Popen(
+            [SPARK_CLASS, f"org.apache.spark.deploy.{words[0]}", *words[1:]],
+            env=environment(),
+            cwd=log.parent,
+            stdin=subprocess.DEVNULL,
+            stdout=file,
+            stderr=subprocess.STDOUT,
+            start_new_session=True,
+        )
+    try:
+        yield process
+    finally:
+        for kind in (signal.SIGTERM, signal.SIGKILL):
+            with contextlib.suppress(ProcessLookupError):
+                os.killpg(process.pid, kind)
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                process.wait(15)
+
+
+def wait_for(cluster: Cluster, processes: list[subprocess.Popen[bytes]], is_ready: Any) -> None:
+    deadline = time.monotonic() + SECONDS_TO_COME_UP
+    while not is_ready():
+        if any(process.poll() is not None for process in processes):
+            not_there(f"a server ended: {cluster.logs()}")
+        if time.monotonic() > deadline:
+            not_there(f"not up after {SECONDS_TO_COME_UP} seconds: {cluster.logs()}")
+        time.sleep(0.2)
+
+
+def not_there(reason: str) -> NoReturn:
+    """No cluster: a failure where the tests must be complete, a reason to skip on somebody's own machine."""
+    if os.environ.get("CI"):
+        pytest.fail(f"no Spark cluster: {reason}")
+    pytest.skip(f"no Spark cluster: {reason}")
+
+
+def eventlake(folder: Path, *words: str, **variables: str) -> list[dict[str, Any]]:
+    done = subprocess.run(
+        [PROGRAM, "-C", folder, *words, "--json"],
+        env=environment() | variables,
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        timeout=200,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr.decode()
+    return [json.loads(line) for line in done.stdout.splitlines()]
+
+
+@pytest.fixture
+def workspace(tmp_path: Path) -> Path:
+    """A workspace with raw files that nobody has synced: with copies, broken lines and values of the wrong kind."""
+    place = Workspace.create(tmp_path / "local")
+    place.sources.add("web", source_id="src1")
+    recipe = Recipe(events=3000, hours=6, track_types=10, duplicate_share=0.03, conflict_share=0.05, broken_share=0.01)
+    write_archive(recipe, tmp_path / "raw", files=6)
+    eventlake(place.folder, "import", "web", str(tmp_path / "raw"))
+    return place.folder
+
+
+def test_a_cluster_loads_the_same_rows_as_one_machine_and_shares_the_work(
+    cluster: Cluster, workspace: Path, tmp_path: Path
+) -> None:
+    clustered = Path(shutil.copytree(workspace, tmp_path / "clustered"))
+    events = tmp_path / "events"
+    events.mkdir()
+    conf = {
+        "spark.cores.max": str(WORKERS),
+        "spark.driver.host": "127.0.0.1",
+        "spark.eventLog.compress": "false",
+        "spark.eventLog.dir": events.as_uri(),
+        "spark.eventLog.enabled": "true",
+        "spark.executor.cores": "1",
+        "spark.executor.memory": "512m",
+        # No task starts before both executors are there: else the first might do all the work.
+        "spark.scheduler.maxRegisteredResourcesWaitingTime": "120s",
+        "spark.scheduler.minRegisteredResourcesRatio": "1.0",
+    }
+
+    report = eventlake(
+        clustered, "sync", EVENTLAKE_SPARK__MASTER=cluster.master, EVENTLAKE_SPARK__CONF=json.dumps(conf)
+    )
+
+    books = report[0]["books"]
+    parts = ("loaded", "duplicates", "suppressed", "blocked", "quarantined")
+    assert books["lines"] == sum(books[part] for part in parts)
+    assert books["loaded"] == 3000 == sum(table["row_count"] for table in report[1:])
+    assert books["duplicates"]
+    assert books["quarantined"]
+
+    assert sorted(tasks_by_executor(events)) == ["0", "1"]
+    (application,) = cluster.state()["completedapps"]
+    assert (application["name"], application["state"], application["cores"]) == ("eventlake", "FINISHED", WORKERS)
+    for number in range(WORKERS):
+        (log,) = (cluster.folder / f"worker-{number}").glob(f"{application['id']}/*/stderr")
+        assert log.is_file()
+
+    alone = eventlake(workspace, "sync", EVENTLAKE_SPARK__MASTER="local[2]")
+    assert alone[0]["books"] == books
+    one, other = Workspace.open(workspace), Workspace.open(clustered)
+    assert [table.schema for table in other.catalog.tables()] == [table.schema for table in one.catalog.tables()]
+    for table in one.catalog.tables():
+        sql = f'select * from {table.database}."{table.name}" order by message_id, received_at'
+        assert query(other, sql).to_pylist() == query(one, sql).to_pylist(), table.name
+    assert eventlake(clustered, "verify") == [[]]
+
+
+def tasks_by_executor(folder: Path) -> Counter[str]:
+    """How many tasks each executor finished, as Spark wrote it down."""
+    tasks: Counter[str] = Counter()
+    for log in folder.rglob("*"):
+        if log.is_file() and log.name.startswith(("events_", "app-")):
+            for line in log.read_text().splitlines():
+                event = json.loads(line)
+                if event["Event"] == "SparkListenerTaskEnd" and event["Task End Reason"]["Reason"] == "Success":
+                    tasks[event["Task Info"]["Executor ID"]] += 1
+    return tasks
