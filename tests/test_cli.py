@@ -640,7 +640,7 @@ def test_a_lake_that_may_only_be_read_gives_an_error_that_says_what_to_do(read_o
 # Help
 
 
-@pytest.mark.parametrize("words", ["--version", "tables", "query select", "describe web.nothing --json", "nothing"])
+@pytest.mark.parametrize("words", ["--version", "tables", "query select", "describe web.nothing --json"])
 def test_a_command_answers_alike_in_a_process_of_its_own(loaded: Loaded, words: str) -> None:
     assert loaded.folder.run(*words.split()) == loaded.folder.run_here(*words.split())
 

@@ -12,7 +12,7 @@ import time
 import urllib.error
 import urllib.request
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, NamedTuple, NoReturn
 
@@ -76,7 +76,7 @@ def free_ports(count: int) -> list[int]:
 
 
 def environment() -> dict[str, str]:
-    """Everything on this machine, with the Python of this environment; nothing that the caller's shell sets for Spark."""
+    """Everything on this machine and with this Python, whatever the caller's shell sets for Spark."""
     ours = {
         "JAVA_HOME": str(java_home()),
         "PYSPARK_PYTHON": sys.executable,
@@ -109,7 +109,7 @@ def server(log: Path, *words: str) -> Iterator[subprocess.Popen[bytes]]:
                 process.wait(15)
 
 
-def wait_for(cluster: Cluster, processes: list[subprocess.Popen[bytes]], is_ready: Any) -> None:
+def wait_for(cluster: Cluster, processes: list[subprocess.Popen[bytes]], is_ready: Callable[[], bool]) -> None:
     deadline = time.monotonic() + SECONDS_TO_COME_UP
     while not is_ready():
         if any(process.poll() is not None for process in processes):
@@ -126,7 +126,8 @@ def not_there(reason: str) -> NoReturn:
     pytest.skip(f"no Spark cluster: {reason}")
 
 
-def eventlake(folder: Path, *words: str, **variables: str) -> list[dict[str, Any]]:
+def eventlake(folder: Path, *words: str, **variables: str) -> list[Any]:
+    """The JSON values that a command printed; it must succeed."""
     done = subprocess.run(
         [PROGRAM, "-C", folder, *words, "--json"],
         env=environment() | variables,

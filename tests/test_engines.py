@@ -20,7 +20,7 @@ from eventlake.runners.spark import SparkRunner
 from eventlake.schema import instants
 
 TABLE = "track_measured"
-MOST = Decimal("99999999999999999999999999999999.999999")
+MOST, LEAST = (Decimal(f"{sign}99999999999999999999999999999999.999999") for sign in ("", "-"))
 TEXT = "nul \x00, emoji 🎉👩\u200d🚀, right to left \u202e, line\nbreak"
 LONG_AGO, FAR_AWAY = "0001-01-01T00:00:00Z", "9999-12-31T23:59:59.999999Z"
 
@@ -56,7 +56,7 @@ def lake(tmp_path_factory: pytest.TempPathFactory, spark: SparkRunner) -> Lake:
         measured(
             "m2",
             "2026-11-15T10:00:00Z",
-            f'{{"whole":-9223372036854775808,"amount":-{MOST},"flag":false,"text":"","at":"{LONG_AGO}"}}',
+            f'{{"whole":-9223372036854775808,"amount":{LEAST},"flag":false,"text":"","at":"{LONG_AGO}"}}',
         ),
         measured("m3", "2026-11-16T00:00:00Z", f'{{"whole":0,"amount":0.000001,"at":"{FAR_AWAY}","tags":[1,"a"]}}'),
         measured("m4", "1969-12-31T23:59:59.999999Z", '{"at":"2262-04-11T23:47:16.854775808Z"}'),
@@ -121,7 +121,7 @@ EXPECTED = [
         "2026-11-15",
         "10",
         whole=-(2**63),
-        amount=-MOST,
+        amount=LEAST,
         flag=False,
         text="",
         at=micros(LONG_AGO),
@@ -181,13 +181,12 @@ def files_of(lake: Lake, table: str) -> list[Path]:
 
 
 def with_duckdb(lake: Lake, table: str, _: SparkRunner) -> pa.Table:
+    """Read by DuckDB, which takes every folder with an equals sign for a column, also the one that is the table."""
     with duckdb.connect(":memory:") as connection:
         connection.execute("SET TimeZone = 'UTC'")
-        return connection.read_parquet(
-            f"{folder_of(lake, table)}/**/*.parquet",
-            hive_partitioning=True,
-            union_by_name=True,
-            hive_types_autocast=False,
+        options = "hive_partitioning=true, hive_types_autocast=false, union_by_name=true"
+        return connection.sql(
+            f"SELECT * EXCLUDE segment_type FROM read_parquet('{folder_of(lake, table)}/**/*.parquet', {options})"
         ).to_arrow_table()
 
 
@@ -289,7 +288,7 @@ def test_the_rows_of_the_catalog_and_of_the_files_are_as_many(lake: Lake, spark:
     assert sum(with_duckdb(lake, table, spark).num_rows for table in lake.tables()) == loaded == 407
 
 
-def test_partition_columns_are_text_also_for_engines_that_guess(lake: Lake) -> None:
+def test_partition_columns_are_text_with_their_leading_zeros(lake: Lake) -> None:
     rows = lake.query(f"select distinct day, hr from web.{TABLE} order by all")
     assert [(row["day"], row["hr"]) for row in rows] == [
         ("1969-12-31", "23"),

@@ -4,6 +4,7 @@ import pytest
 from conftest import Lake, track
 
 from eventlake.errors import InvalidSettingsError
+from eventlake.lake.parquet import MAX_OPEN
 
 
 def test_data_lands_by_source_type_day_and_hour_of_receipt(lake: Lake) -> None:
@@ -141,3 +142,12 @@ def test_past_the_table_limit_old_tables_go_on_and_new_events_are_kept_aside(lak
     assert any("refused (table_limit): track_three" in notice for notice in report[0]["notices"])
     kept = lake.query("select reason, content from __segment_datalake.quarantine order by line")
     assert [row["reason"] for row in kept] == ["table_limit", "table_limit"]
+
+
+def test_a_backfill_of_many_hours_needs_few_open_files(lake: Lake) -> None:
+    lines = [track(message_id=f"m{n}", receivedAt=f"2026-01-{n // 24 + 1:02d}T{n % 24:02d}:00:00Z") for n in range(600)]
+    report = lake.sync_of(*reversed(lines))
+    assert report[0]["books"]["loaded"] == 600
+    assert len(report[1]["partitions"]) == 600
+    assert len(lake.data_files()) == 600
+    assert MAX_OPEN < 600

@@ -1,6 +1,6 @@
-"""Final Parquet files: one per partition and task, complete before anybody knows their names."""
+"""Final Parquet files: complete before anybody knows their names."""
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -8,12 +8,14 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from eventlake.lake.layout import DatePartition, LakeRules
+from eventlake.lake.layout import LakeRules
 from eventlake.storage.files import Storage
 
 # Version 2.6 gives INT64 microseconds in UTC, not the INT96 that Iceberg and others refuse. Hourly files are small, and
 # with snappy they take half the time to write that zstd needs, for a third more bytes.
 WRITER = {"compression": "snappy", "version": "2.6", "store_schema": False}
+
+MAX_OPEN = 100  # files; a backfill of years must not need a file handle for every hour of them
 
 
 class DataFile(NamedTuple):
@@ -30,17 +32,22 @@ class DataFile(NamedTuple):
 
 
 @dataclass
-class _Open:
+class _OpenFile:
     writer: pq.ParquetWriter
+    sink: pa.NativeFile
     written: str
-    rows: int = 0
-    received: list[int] = field(default_factory=list)
+    name: str
+    number: int  # of the partition
+    rows: int
+    first_received: int
+    last_received: int
 
 
 class PartitionedWriter:
-    """Writes rows of one table to one file per partition.
+    """Writes rows of one table to a file per partition.
 
-    A file cannot gain a column: rows with one more (rescued values turned up) go to a second file of the partition.
+    A partition gets a second file when rows come that have one more column (rescued values turned up: a file cannot
+    gain a column), or when it comes again after many others.
     """
 
     def __init__(self, storage: Storage, rules: LakeRules, segment_type: str, *, folder: str, stem: str) -> None:
@@ -49,7 +56,9 @@ class PartitionedWriter:
         self._segment_type = segment_type
         self._folder = folder
         self._stem = stem
-        self._open: dict[tuple[int, int], _Open] = {}  # by partition and number of columns
+        self._open: dict[tuple[int, int], _OpenFile] = {}  # by partition and number of columns
+        self._files: list[DataFile] = []
+        self._names = 0
 
     def write(self, rows: pa.Table) -> None:
         """Append rows, which have a `received_at` column, to the files of their partitions."""
@@ -57,38 +66,45 @@ class PartitionedWriter:
         order = pc.sort_indices(received)
         rows, micros = rows.take(order), received.take(order).to_numpy()
         numbers = micros // self._rules.date_partition.width
-        starts: Any = np.flatnonzero(np.append(True, numbers[1:] != numbers[:-1])) if len(numbers) else []
+        starts: Any = np.flatnonzero(np.append(True, numbers[1:] != numbers[:-1]))
         for start, stop in zip(starts, [*starts[1:], len(numbers)], strict=True):
             self._append(int(numbers[start]), rows.slice(start, stop - start), micros[start:stop])
 
     def _append(self, number: int, rows: pa.Table, micros: Any) -> None:
-        key = number, rows.num_columns
-        file = self._open.get(key)
+        first, last = int(micros[0]), int(micros[-1])
+        file = self._open.get((number, rows.num_columns))
         if file is None:
-            written = f"{self._folder}/{number}-{rows.num_columns}.parquet"
+            if len(self._open) >= MAX_OPEN:
+                self.close()
+            self._names += 1
+            name = f"{self._stem}-{self._names}.parquet"
+            written = f"{self._folder}/{name}"
             sink = self._storage.open_output(written)
-            file = self._open[key] = _Open(pq.ParquetWriter(sink, rows.schema, **WRITER), written)
+            file = _OpenFile(pq.ParquetWriter(sink, rows.schema, **WRITER), sink, written, name, number, 0, first, last)
+            self._open[number, rows.num_columns] = file
         file.writer.write_table(rows)
         file.rows += rows.num_rows
-        file.received += [int(micros[0]), int(micros[-1])]
+        file.first_received, file.last_received = min(file.first_received, first), max(file.last_received, last)
 
     def close(self) -> list[DataFile]:
-        files = []
-        layout: DatePartition = self._rules.date_partition
-        for (number, width), file in sorted(self._open.items()):
+        """Finish the open files; returns all that were written so far."""
+        layout = self._rules.date_partition
+        for file in self._open.values():
             file.writer.close()
-            values = layout.values(number)
+            file.sink.close()
+            values = layout.values(file.number)
             stored = self._storage.stat(file.written)
-            files.append(
+            self._files.append(
                 DataFile(
                     self._segment_type,
                     values,
-                    f"{self._rules.location(self._segment_type)}/{layout.folder(values)}/{self._stem}-{width}.parquet",
+                    f"{self._rules.location(self._segment_type)}/{layout.folder(values)}/{file.name}",
                     file.written,
                     file.rows,
                     stored.size if stored else 0,
-                    min(file.received),
-                    max(file.received),
+                    file.first_received,
+                    file.last_received,
                 )
             )
-        return files
+        self._open.clear()
+        return self._files

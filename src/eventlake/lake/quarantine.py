@@ -50,7 +50,8 @@ class QuarantineFile:
 
     def _flush(self) -> None:
         if self._writer is None:
-            self._writer = pq.ParquetWriter(self._storage.open_output(self.path), SCHEMA, compression="zstd")
+            self._sink = self._storage.open_output(self.path)
+            self._writer = pq.ParquetWriter(self._sink, SCHEMA, compression="zstd")
         columns = zip(*self._pending, strict=True)
         self._writer.write_batch(
             pa.RecordBatch.from_arrays(
@@ -66,3 +67,4 @@ class QuarantineFile:
             self._flush()
         if self._writer is not None:
             self._writer.close()
+            self._sink.close()

@@ -33,6 +33,7 @@ def _path(source_id: str, run_id: str) -> str:
 def commit(workspace: Workspace, manifest: Manifest) -> None:
     """From here on the run will be in the lake, whatever happens."""
     path = _path(manifest.entry.source_id, manifest.entry.run_id)
+    workspace.storage.settle()
     workspace.storage.write(path, msgspec.json.encode(manifest))
     _roll_forward(workspace, manifest)
 
@@ -80,5 +81,6 @@ def _roll_forward(workspace: Workspace, manifest: Manifest) -> None:
     for path in (*entry.removed_data_files, *entry.removed_index_files):
         storage.delete(path)
     storage.write(report.path(entry.report[0]), report.encoded(entry.report))
+    storage.settle()
     workspace.ledger.record(entry)
     storage.delete_folder(f"{STAGE}/{entry.run_id}")

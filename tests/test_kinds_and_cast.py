@@ -1,0 +1,385 @@
+"""Values by kind, the type that follows from them, and casting: nothing is lost in any type."""
+
+from collections.abc import Iterator
+from decimal import Decimal
+from functools import reduce
+from operator import or_
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from msgspec import Raw
+
+from eventlake.schema import instants
+from eventlake.schema.cast import (
+    BESIDE_THE_CELL,
+    CUT,
+    FRACTION,
+    REASONS,
+    ROUNDED,
+    SPELLING,
+    TOO_LARGE,
+    Cast,
+    cast,
+    value_text,
+)
+from eventlake.schema.exact_json import encode, parse
+from eventlake.schema.kinds import Kind, Typed, by_kind, seen_in
+from eventlake.schema.types import ColumnType, Seen, infer
+from strategies import Number, canonical, date_times, json_values, numbers, plain_line, read_exactly, texts
+
+BIGINT, BOOLEAN, DECIMAL = ColumnType.BIGINT, ColumnType.BOOLEAN, ColumnType.DECIMAL
+STRING, TIMESTAMP = ColumnType.STRING, ColumnType.TIMESTAMP
+
+
+def as_parsed(value: Any) -> Any:
+    """A value as the flattener puts it into a column: arrays and deep objects are JSON text."""
+    parsed = parse(plain_line(value)).value
+    return encode(parsed) if isinstance(parsed, list | dict) else parsed
+
+
+VALUES = (texts() | numbers() | st.booleans() | json_values() | st.none()).map(as_parsed)
+ONE_KIND = [texts(), date_times(), numbers(), numbers().map(as_parsed).filter(lambda n: isinstance(n, int))]
+COLUMNS = st.lists(VALUES, min_size=1, max_size=8) | st.one_of(
+    st.lists(
+        (values | st.none()).map(lambda v: v if isinstance(v, int | None) else as_parsed(v)), min_size=1, max_size=6
+    )
+    for values in ONE_KIND
+)
+
+
+def column(*values: Any) -> Typed:
+    (only,) = by_kind([as_parsed(value) for value in values])
+    return only
+
+
+def sent(kind: Kind, value: Any) -> Any:
+    """A value of one kind, in canonical form."""
+    return canonical(read_exactly(value) if kind in (Kind.NUMBER, Kind.JSON) else value)
+
+
+def held(kind: Kind, target: ColumnType, value: Any, cell: Any) -> bool:
+    """Whether the cell gives the value back: numbers by value, timestamps by instant, all else as text."""
+    if cell is None:
+        return False
+    if kind is Kind.TEXT and target is TIMESTAMP:
+        instant = instants.parse(value)
+        return instant is not None and instant.exact and instants.micros_of(cell) == instant.micros
+    if kind in (Kind.INTEGER, Kind.NUMBER):
+        return bool(canonical(Number(str(value))) == canonical(Number(plain(cell))))
+    return bool(plain(cell) == plain(value))
+
+
+def plain(value: Any) -> str:
+    """A value as text, as one would write it."""
+    if isinstance(value, bool):
+        return str(value).lower()
+    if isinstance(value, Decimal):
+        digits = f"{value:f}".rstrip("0").rstrip(".")
+        return digits if value else "0"
+    return str(value)
+
+
+def cells_and_misfits(made: Cast) -> Iterator[tuple[Any, list[tuple[str, str]]]]:
+    for row, cell in enumerate(made.values.to_pylist()):
+        yield cell, [(misfit.json_text, misfit.reason) for misfit in made.misfits if misfit.row == row]
+
+
+# By kind
+
+
+@given(COLUMNS)
+def test_values_are_split_by_kind_and_none_is_converted(values: list[Any]) -> None:
+    rows: list[Any] = [None] * len(values)
+    kinds = []
+    for kind, array in by_kind(values):
+        kinds.append(kind)
+        assert len(array) == len(values)
+        assert array.null_count < len(values)
+        for row, value in enumerate(array.to_pylist()):
+            if value is not None:
+                assert rows[row] is None
+                rows[row] = sent(kind, value)
+    assert len(set(kinds)) == len(kinds)
+    assert rows == [
+        None
+        if value is None
+        else canonical(read_exactly(bytes(value).decode()) if isinstance(value, Raw | bytes) else value)
+        for value in values
+    ]
+
+
+@pytest.mark.parametrize(
+    ("values", "kinds"),
+    [
+        ([], []),
+        ([None, None], []),
+        (["x", None], [Kind.TEXT]),
+        ([1, -(2**63), 2**63 - 1], [Kind.INTEGER]),
+        ([2**63], [Kind.NUMBER]),
+        ([1, 2**63], [Kind.INTEGER, Kind.NUMBER]),
+        ([-(2**63) - 1, None], [Kind.NUMBER]),
+        ([Number("1.0"), Number("1e400")], [Kind.NUMBER]),
+        ([Number("7" * 5000)], [Kind.NUMBER]),
+        ([True, False, None], [Kind.BOOLEAN]),
+        ([True, 1], [Kind.INTEGER, Kind.BOOLEAN]),
+        ([[1], {"a": 1}, []], [Kind.JSON]),
+        (["x", 1, Number("1.5"), True, []], [Kind.TEXT, Kind.INTEGER, Kind.NUMBER, Kind.BOOLEAN, Kind.JSON]),
+    ],
+)
+def test_each_json_value_has_its_kind(values: list[Any], kinds: list[Kind]) -> None:
+    assert [typed.kind for typed in by_kind([as_parsed(value) for value in values])] == kinds
+
+
+# What was seen, and the type that follows
+
+
+def seen(*values: Any) -> Seen:
+    return reduce(or_, map(seen_in, by_kind([as_parsed(value) for value in values])), Seen.NOTHING)
+
+
+@pytest.mark.parametrize(
+    ("values", "expected"),
+    [
+        ([1, 2**63 - 1, None], BIGINT),
+        ([2**63], DECIMAL),
+        ([1, 2**63], DECIMAL),
+        ([1, Number("1.5")], DECIMAL),
+        ([Number("1.0")], DECIMAL),
+        ([Number("0.1234567")], DECIMAL),
+        ([Number("1e-400")], DECIMAL),
+        ([Number("9" * 32)], DECIMAL),
+        ([Number("9" * 33)], STRING),
+        ([Number("1e31")], DECIMAL),
+        ([Number("1e32")], STRING),
+        ([1, Number("1e400")], STRING),
+        ([Number("9" * 32 + ".9999999")], STRING),
+        ([True, False], BOOLEAN),
+        ([True, 1], STRING),
+        ([True, "true"], STRING),
+        ([1, "x"], STRING),
+        ([1, "1"], STRING),
+        (["12"], STRING),
+        (["x"], STRING),
+        ([""], STRING),
+        (["2024-02-29T12:00:00Z"], TIMESTAMP),
+        (["2024-02-29T12:00:00.123456789+05:45", "2024-02-29T12:00"], TIMESTAMP),
+        (["2024-02-29T12:00:00Z", "2024-02-29"], STRING),
+        (["2024-02-29", "2024-02-29T12:00:00Z"], STRING),
+        (["2024-02-29T12:00:00Z", "2023-02-29T12:00:00Z"], STRING),
+        (["0000-12-31T23:59:59-01:00"], STRING),
+        (["2024-02-29T12:00:00Z", 1709208000], STRING),
+        ([[1, 2]], STRING),
+        ([[], 1], STRING),
+        ([None], STRING),
+    ],
+)
+def test_the_type_of_a_column_follows_from_all_its_values(values: list[Any], expected: ColumnType) -> None:
+    assert infer(seen(*values)) is expected
+    assert infer(seen(*reversed(values))) is expected
+
+
+@given(COLUMNS, st.randoms(use_true_random=False))
+def test_the_type_does_not_depend_on_order_or_grouping(values: list[Any], dice: Any) -> None:
+    def type_of(*parts: list[Any]) -> ColumnType:
+        return infer(reduce(or_, (seen_in(typed) for part in parts for typed in by_kind(part)), Seen.NOTHING))
+
+    mixed = dice.sample(values, len(values))
+    half = len(values) // 2
+    assert type_of(values) is type_of(mixed)
+    assert type_of(values) is type_of(*([value] for value in values))
+    assert type_of(values) is type_of(mixed[:half], mixed[half:])
+
+
+@given(COLUMNS)
+def test_the_type_that_follows_from_values_holds_them_all(values: list[Any]) -> None:
+    parts = list(by_kind(values))
+    target = infer(reduce(or_, map(seen_in, parts), Seen.NOTHING))
+    for part in parts:
+        assert {misfit.reason for misfit in cast(part, target).misfits} <= {ROUNDED, CUT}
+
+
+@pytest.mark.parametrize("bits", range(128))
+def test_more_evidence_never_makes_a_type_narrower(bits: int) -> None:
+    order = {BIGINT: {BIGINT, DECIMAL, STRING}, DECIMAL: {DECIMAL, STRING}, STRING: {STRING}}
+    some = Seen(bits)
+    for more in Seen:
+        if some:
+            assert infer(some | more) in order.get(infer(some), {infer(some), STRING})
+
+
+# Casting
+
+
+@pytest.mark.parametrize("target", ColumnType)
+@given(values=COLUMNS)
+def test_the_cell_gives_the_value_back_or_a_misfit_carries_it(target: ColumnType, values: list[Any]) -> None:
+    for kind, array in by_kind(values):
+        made = cast(Typed(kind, array), target)
+        assert made.values.type == target.arrow
+        assert len(made.values) == len(values)
+        for value, (cell, misfits) in zip(array.to_pylist(), cells_and_misfits(made), strict=True):
+            if value is None:
+                assert cell is None
+                assert not misfits
+            elif not misfits:
+                assert held(kind, target, value, cell)
+            else:
+                ((text, reason),) = misfits
+                assert canonical(read_exactly(text)) == sent(kind, value)
+                assert reason in REASONS
+                assert (cell is not None) == (reason in BESIDE_THE_CELL)
+                assert not held(kind, target, value, cell)
+
+
+@given(COLUMNS)
+def test_text_takes_everything(values: list[Any]) -> None:
+    for typed in by_kind(values):
+        assert cast(typed, STRING).misfits == []
+
+
+@pytest.mark.parametrize("target", ColumnType)
+@given(values=COLUMNS)
+def test_a_value_is_cast_alike_in_any_company(target: ColumnType, values: list[Any]) -> None:
+    for kind, array in by_kind(values):
+        together = list(cells_and_misfits(cast(Typed(kind, array), target)))
+        alone = [next(cells_and_misfits(cast(Typed(kind, array[row : row + 1]), target))) for row in range(len(array))]
+        assert together == alone
+
+
+@pytest.mark.parametrize("target", ColumnType)
+@given(values=COLUMNS)
+def test_without_keep_rounded_only_rounded_and_cut_originals_are_dropped(target: ColumnType, values: list[Any]) -> None:
+    for typed in by_kind(values):
+        kept, dropped = cast(typed, target), cast(typed, target, keep_rounded=False)
+        assert dropped.values.equals(kept.values)
+        assert dropped.misfits == [misfit for misfit in kept.misfits if misfit.reason not in (ROUNDED, CUT)]
+
+
+def moment(text: str) -> Any:
+    instant = instants.parse(text)
+    assert instant
+    return pa.scalar(instant.micros, pa.int64()).cast(TIMESTAMP.arrow).as_py()
+
+
+@pytest.mark.parametrize(
+    ("value", "target", "cell", "reason"),
+    [
+        # whole numbers
+        (3, BIGINT, 3, None),
+        (3, DECIMAL, Decimal("3.000000"), None),
+        (3, STRING, "3", None),
+        (3, BOOLEAN, None, "not a boolean"),
+        (1, BOOLEAN, None, "not a boolean"),
+        (3, TIMESTAMP, None, "not a timestamp"),
+        (2**63 - 1, BIGINT, 2**63 - 1, None),
+        (2**63, BIGINT, None, TOO_LARGE),
+        (-(2**63) - 1, BIGINT, None, TOO_LARGE),
+        (2**63 - 1, DECIMAL, Decimal(2**63 - 1), None),
+        (10**28, BIGINT, None, TOO_LARGE),
+        (10**29, BIGINT, None, TOO_LARGE),
+        (int("1" * 30), BIGINT, None, TOO_LARGE),
+        (int("1" * 30), DECIMAL, Decimal("1" * 30), None),
+        (int("1" * 30), STRING, "1" * 30, None),
+        (int("9" * 40), BIGINT, None, TOO_LARGE),
+        (int("9" * 40), DECIMAL, None, TOO_LARGE),
+        (10**32, DECIMAL, None, TOO_LARGE),
+        (10**32 - 1, DECIMAL, Decimal(10**32 - 1), None),
+        # fractions
+        (Number("1.9"), BIGINT, None, FRACTION),
+        (Number("3.0"), BIGINT, 3, None),
+        (Number("1e3"), BIGINT, 1000, None),
+        (Number("-0.0"), BIGINT, 0, None),
+        (Number("-0.0"), DECIMAL, Decimal(0), None),
+        (Number("1e-400"), BIGINT, None, FRACTION),
+        (Number("1e400"), BIGINT, None, TOO_LARGE),
+        (Number("1e400"), DECIMAL, None, TOO_LARGE),
+        (Number("1e400"), STRING, "1e400", None),
+        (Number("1e30"), BIGINT, None, TOO_LARGE),
+        (Number("9223372036854775807.0"), BIGINT, 2**63 - 1, None),
+        (Number("9223372036854775807.5"), BIGINT, None, FRACTION),
+        (Number("1.10"), DECIMAL, Decimal("1.1"), None),
+        (Number("1.10"), STRING, "1.10", None),
+        (Number("0.1234567"), DECIMAL, Decimal("0.123457"), ROUNDED),
+        (Number("0.0000005"), DECIMAL, Decimal(0), ROUNDED),
+        (Number("0.0000015"), DECIMAL, Decimal("0.000002"), ROUNDED),
+        (Number("1.00000000"), DECIMAL, Decimal(1), None),
+        (Number("1e-400"), DECIMAL, Decimal(0), ROUNDED),
+        (Number("99999999999999999999999999999999.999999"), DECIMAL, Decimal("9" * 32 + ".999999"), None),
+        (Number("99999999999999999999999999999999.9999999"), DECIMAL, None, TOO_LARGE),
+        (Number("1.5"), BOOLEAN, None, "not a boolean"),
+        # text
+        ("12", BIGINT, 12, None),
+        ("-12", BIGINT, -12, None),
+        ("0", BIGINT, 0, None),
+        ("-0", BIGINT, None, "not a bigint"),
+        ("012", BIGINT, None, "not a bigint"),
+        ("+12", BIGINT, None, "not a bigint"),
+        (" 12", BIGINT, None, "not a bigint"),
+        ("12\n", BIGINT, None, "not a bigint"),
+        ("12.0", BIGINT, None, "not a bigint"),
+        ("1_0", BIGINT, None, "not a bigint"),
+        ("٣", BIGINT, None, "not a bigint"),
+        ("9223372036854775807", BIGINT, 2**63 - 1, None),
+        ("-9223372036854775808", BIGINT, -(2**63), None),
+        ("9223372036854775808", BIGINT, None, "not a bigint"),
+        ("12", DECIMAL, Decimal(12), None),
+        ("12.5", DECIMAL, Decimal("12.5"), None),
+        ("12.50", DECIMAL, Decimal("12.5"), SPELLING),
+        ("12.0", DECIMAL, Decimal(12), SPELLING),
+        ("100", DECIMAL, Decimal(100), None),
+        ("-0", DECIMAL, Decimal(0), SPELLING),
+        ("1" * 30, DECIMAL, Decimal("1" * 30), None),
+        ("1" * 32 + ".123456", DECIMAL, Decimal("1" * 32 + ".123456"), None),
+        ("1" * 33, DECIMAL, None, "not a decimal(38,6)"),
+        ("012", DECIMAL, None, "not a decimal(38,6)"),
+        ("0.1234567", DECIMAL, None, "not a decimal(38,6)"),
+        ("1e5", DECIMAL, None, "not a decimal(38,6)"),
+        ("NaN", DECIMAL, None, "not a decimal(38,6)"),
+        ("true", BOOLEAN, True, None),
+        ("false", BOOLEAN, False, None),
+        ("True", BOOLEAN, None, "not a boolean"),
+        ("1", BOOLEAN, None, "not a boolean"),
+        ("n/a", BIGINT, None, "not a bigint"),
+        ("", BIGINT, None, "not a bigint"),
+        ("a\x00b", STRING, "a\x00b", None),
+        # date-times
+        ("2024-02-29T12:00:00.5+02:00", TIMESTAMP, moment("2024-02-29T10:00:00.500000Z"), None),
+        ("2024-02-29T12:00", TIMESTAMP, moment("2024-02-29T12:00:00Z"), None),
+        ("2024-02-29T12:00:00.1234567Z", TIMESTAMP, moment("2024-02-29T12:00:00.123456Z"), CUT),
+        ("2024-02-29T12:00:00.1234560Z", TIMESTAMP, moment("2024-02-29T12:00:00.123456Z"), None),
+        ("1969-12-31T23:59:59.9999999Z", TIMESTAMP, moment("1969-12-31T23:59:59.999999Z"), CUT),
+        ("2024-02-29", TIMESTAMP, None, "not a timestamp"),
+        ("2023-02-29T12:00:00Z", TIMESTAMP, None, "not a timestamp"),
+        ("2024-02-29T12:00:00Z", STRING, "2024-02-29T12:00:00Z", None),
+        ("2024-02-29T12:00:00Z", BIGINT, None, "not a bigint"),
+        # booleans
+        (True, BOOLEAN, True, None),
+        (True, STRING, "true", None),
+        (False, STRING, "false", None),
+        (True, BIGINT, None, "not a bigint"),
+        (True, DECIMAL, None, "not a decimal(38,6)"),
+        (True, TIMESTAMP, None, "not a timestamp"),
+        # arrays
+        ([1, Number("1.10"), "x"], STRING, '[1,1.10,"x"]', None),
+        ([1], BIGINT, None, "not a bigint"),
+        ([], DECIMAL, None, "not a decimal(38,6)"),
+        ([True], BOOLEAN, None, "not a boolean"),
+        (["2024-02-29T12:00:00Z"], TIMESTAMP, None, "not a timestamp"),
+    ],
+)
+def test_each_value_in_each_type(value: Any, target: ColumnType, cell: Any, reason: str | None) -> None:
+    typed = column(value)
+    ((got, misfits),) = cells_and_misfits(cast(typed, target))
+    assert got == cell
+    assert type(got) is type(cell)
+    text = value_text(typed.kind, typed.values[0].as_py())
+    assert misfits == ([(text, reason)] if reason else [])
+
+
+def test_misfits_name_their_rows() -> None:
+    made = cast(column(None, "1", "x", None, "2", "y"), BIGINT)
+    assert made.values.to_pylist() == [None, 1, None, None, 2, None]
+    assert [(misfit.row, misfit.json_text) for misfit in made.misfits] == [(2, '"x"'), (5, '"y"')]
