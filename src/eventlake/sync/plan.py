@@ -74,7 +74,6 @@ def combine(results: Iterable[StageResult]) -> Staged:
             joined.rows += table.rows
             joined.segments += table.segments
             joined.evidence = join([joined.evidence, table.evidence])
-            joined.event_names |= table.event_names
     whole.files.sort(key=lambda count: count.file.number)
     return whole
 

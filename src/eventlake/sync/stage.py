@@ -19,13 +19,12 @@ from eventlake.events.envelope import reject_reason
 from eventlake.lake import ids
 from eventlake.lake.layout import STAGE, LakeRules
 from eventlake.lake.quarantine import Quarantined, QuarantineFile
-from eventlake.lake.staging import RECEIVED, RESCUED, Field, IdSegment, Segment, StagedFile, rows_with
-from eventlake.schema import exact_json, instants, rescue
-from eventlake.schema.evolve import Evidence, Sighting, join
-from eventlake.schema.flatten import Flattener
-from eventlake.schema.kinds import by_kind, seen_in
+from eventlake.lake.staging import IdSegment, Segment, StagedFile
+from eventlake.schema import exact_json
+from eventlake.schema.evolve import Evidence, join
 from eventlake.schema.rescue import Rescued
 from eventlake.storage.files import Storage
+from eventlake.sync.table_buffer import TableBuffer
 
 ROWS_PER_CHUNK = 4096  # more rows fall out of the processor's cache while they are lists
 BYTES_IN_BUFFERS = 64 << 20  # of raw lines, over all tables
@@ -82,7 +81,6 @@ class StagedTable:
     rows: int = 0
     segments: list[Segment] = field(default_factory=list)
     evidence: Evidence = field(default_factory=dict)
-    event_names: set[str] = field(default_factory=set)
 
 
 @dataclass
@@ -115,22 +113,6 @@ def stage(context: StageContext, files: list[RawFile]) -> StageResult:
     )
 
 
-class _Buffer:
-    """The rows of one table that are not written yet."""
-
-    def __init__(self, segment_type: str, table: StagedTable, flattener: Flattener) -> None:
-        self.segment_type = segment_type
-        self.table = table
-        self.flattener = flattener
-        self.clear()
-
-    def clear(self) -> None:
-        self.received: list[Any] = []
-        self.hashes: list[bytes] = []
-        self.digests: list[int] = []
-        self.files: list[int] = []
-
-
 class _Task:
     def __init__(self, context: StageContext, staged: StagedFile, quarantine: QuarantineFile) -> None:
         self.counts: dict[int, FileCount] = {}
@@ -140,8 +122,8 @@ class _Task:
         self._context = context
         self._staged = staged
         self._quarantine = quarantine
-        self._buffers: dict[str, _Buffer] = {}  # by segment type
-        self._by_name: dict[tuple[str, str], _Buffer] = {}  # by call and event name, as sent
+        self._buffers: dict[str, TableBuffer] = {}  # by segment type
+        self._by_name: dict[tuple[str, str], TableBuffer] = {}  # by call and event name, as sent
         self._bytes = 0
         self._ids: list[ids.Ids] = []
         self._ids_pending = 0
@@ -181,18 +163,20 @@ class _Task:
             message_id = event.get("messageId")
             if type(message_id) is not str or not message_id:
                 message_id = _stand_in(event, set_aside, file=path, line=number, content=line)
-            buffer.hashes.append(ids.message_hash(message_id))
-            buffer.received.append(event.get("receivedAt"))
-            buffer.digests.append(crc32(line))
-            buffer.files.append(count.file.number)
-            buffer.flattener.add(event, set_aside)
+            buffer.add(
+                event,
+                set_aside,
+                message_hash=ids.message_hash(message_id),
+                digest=crc32(line),
+                file=count.file.number,
+            )
             self._bytes += len(line)
-            if buffer.flattener.rows >= ROWS_PER_CHUNK:
+            if len(buffer) >= ROWS_PER_CHUNK:
                 self._flush(buffer)
         if self._bytes > BYTES_IN_BUFFERS:
             self._flush_all()
 
-    def _buffer_for(self, event: Any) -> _Buffer | str:
+    def _buffer_for(self, event: Any) -> TableBuffer | str:
         """The buffer of an event's table, or why the line is not an event."""
         try:
             return self._by_name[event["type"], event["event"] if event["type"] == "track" else ""]
@@ -210,19 +194,18 @@ class _Task:
             return "table_limit"
         if len(self._by_name) < NAMES_REMEMBERED:
             self._by_name[call, name] = buffer
-        if name and len(buffer.table.event_names) < 10:
-            buffer.table.event_names.add(name[:500])
         return buffer
 
-    def _new_buffer(self, segment_type: str) -> _Buffer | None:
+    def _new_buffer(self, segment_type: str) -> TableBuffer | None:
         known = self._context.known_columns
         if segment_type not in known:
             if len(known) + self._new_tables >= self._context.table_limit:
                 return None
             self._new_tables += 1
-        table = self.tables[segment_type] = StagedTable()
-        flattener = Flattener(known=known.get(segment_type, ()), column_limit=self._context.column_limit)
-        buffer = self._buffers[segment_type] = _Buffer(segment_type, table, flattener)
+        self.tables[segment_type] = StagedTable()
+        columns = known.get(segment_type, ())
+        buffer = TableBuffer(segment_type, known=columns, column_limit=self._context.column_limit)
+        self._buffers[segment_type] = buffer
         return buffer
 
     def _reject(self, count: FileCount, line: Quarantined) -> None:
@@ -234,36 +217,20 @@ class _Task:
             self._flush(buffer)
         self._bytes = 0
 
-    def _flush(self, buffer: _Buffer) -> None:
-        chunk = buffer.flattener.take()
-        if not chunk.rows:
+    def _flush(self, buffer: TableBuffer) -> None:
+        if not len(buffer):
             return
-        known = self._context.known_columns.get(buffer.segment_type, ())
-        received = self._received(buffer)
-        columns = [(RECEIVED, pa.array(received))]
-        evidence: list[dict[str, Sighting]] = []
-        for name, where, values in chunk.columns:
-            for typed in by_kind(values):
-                columns.append((Field(name, where, typed.kind).encoded(), typed.values))
-                if name not in known:
-                    filled = len(values) - typed.values.null_count
-                    evidence.append({name: Sighting(seen_in(typed), filled, where)})
-        if chunk.rescued:
-            texts = [rescue.to_json(chunk.rescued[row]) if row in chunk.rescued else None for row in range(chunk.rows)]
-            columns.append((RESCUED, pa.array(texts, pa.string())))
-        messages = self._messages(buffer, received)
-        buffer.clear()
-        rows = rows_with(columns)
-        wanted = self._in_scope(buffer.segment_type, received)
+        rows, messages, evidence = buffer.take(self._day_of_file)
+        wanted = self._in_scope(buffer.segment_type, messages["received"])
         if wanted is not None:
             for number, skipped in zip(*np.unique(messages["file"][~wanted], return_counts=True), strict=True):
                 self.counts[int(number)].lines -= int(skipped)
             rows, messages = rows.filter(pa.array(wanted)), messages.take(wanted)
         if not rows.num_rows:
             return
-        table = buffer.table
+        table = self.tables[buffer.segment_type]
         messages.arrays["row"] = np.arange(table.rows, table.rows + rows.num_rows, dtype="<u4")
-        table.evidence = join([table.evidence, *evidence])
+        table.evidence = join([table.evidence, evidence])
         table.segments.append(self._staged.append(rows, table.rows))
         table.rows += rows.num_rows
         self._count(messages)
@@ -272,29 +239,8 @@ class _Task:
         if self._ids_pending >= IDS_PER_SEGMENT:
             self._flush_ids()
 
-    def _received(self, buffer: _Buffer) -> Any:
-        """When each row was received; where the event does not tell, the day of its raw file."""
-        if set(map(type, buffer.received)) == {str}:
-            at_once = instants.parse_all(pa.array(buffer.received, pa.string()))
-            if at_once is not None:
-                return at_once.cast(pa.int64()).to_numpy()
-        micros = np.empty(len(buffer.received), "<i8")
-        for row, value in enumerate(buffer.received):
-            instant = instants.parse(value) if isinstance(value, str) else None
-            micros[row] = instant.micros if instant else archive.day_micros(self.counts[buffer.files[row]].file.path)
-        return micros
-
-    def _messages(self, buffer: _Buffer, received: Any) -> ids.Ids:
-        rows = len(buffer.hashes)
-        return ids.Ids(
-            {
-                **ids.from_digests(buffer.hashes),
-                "received": received,
-                "table": np.full(rows, ids.table_key(buffer.segment_type), "<u8"),
-                "digest": np.array(buffer.digests, "<u4"),
-                "file": np.array(buffer.files, "<u4"),
-            }
-        )
+    def _day_of_file(self, number: int) -> int:
+        return archive.day_micros(self.counts[number].file.path)
 
     def _in_scope(self, segment_type: str, received: Any) -> Any | None:
         """Which rows a replay wants; None for all."""
