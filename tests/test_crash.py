@@ -70,7 +70,7 @@ def test_killed_at_any_change_the_next_sync_ends_in_the_same_state(tmp_path: Pat
     assert died.returncode in (0, -9), died.stderr
     lake.sync()
     assert state(lake) == state(undisturbed)
-    assert verify(lake.workspace, lake.source, lambda *_: None) == []
+    assert verify(lake.workspace, lake.source, lake.runner) == []
     assert not list((lake.root / "segment-stage").glob("*"))
     assert not lake.workspace.runs.unfinished("src1")
 

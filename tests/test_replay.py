@@ -31,7 +31,7 @@ def content(lake: Lake, table: str) -> list[dict[str, Any]]:
 
 
 def clean(lake: Lake) -> bool:
-    return verify(lake.workspace, lake.source, lambda *_: None) == []
+    return verify(lake.workspace, lake.source, lake.runner) == []
 
 
 def test_a_replay_of_what_is_loaded_adds_nothing(lake: Lake, clock: SetClock) -> None:
@@ -136,7 +136,7 @@ def test_a_corrected_type_brings_rescued_values_into_the_column(lake: Lake) -> N
         ("retyped", "decimal(38,6)", "bigint"),
         ("retyped", "string", "decimal(38,6)"),
     ]
-    assert [found.kind for found in verify(lake.workspace, lake.source, lambda *_: None)] == ["raw_file_gone"]
+    assert [found.kind for found in verify(lake.workspace, lake.source, lake.runner)] == ["raw_file_gone"]
 
 
 def test_a_message_loaded_twice_after_the_look_back_stays_twice(lake: Lake, clock: SetClock) -> None:

@@ -7,6 +7,8 @@ from typing import Any, NamedTuple
 
 from isal import igzip
 
+from eventlake.storage.files import new_digest
+
 BLOCK = 1 << 20
 MAX_LINE = 16 << 20  # Segment's limit for an event is 32 KB; a longer line is quarantined, not parsed
 SAMPLE = 64 << 10
@@ -29,6 +31,27 @@ class LongLine(NamedTuple):
     number: int
     sample: bytes
     size: int
+
+
+class Digested(io.RawIOBase):
+    """A stream whose content is hashed while it is read."""
+
+    def __init__(self, raw: Any) -> None:
+        self._raw = raw
+        self._hash = new_digest()
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: Any) -> int:
+        count: int = self._raw.readinto(buffer)
+        self._hash.update(memoryview(buffer)[:count])
+        return count
+
+    def digest(self) -> str:
+        """The hash of the whole content; reads what is left of it."""
+        self.readall()
+        return self._hash.hexdigest()
 
 
 def read_lines(raw: Any) -> Iterator[Lines | LongLine]:

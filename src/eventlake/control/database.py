@@ -56,7 +56,8 @@ raw_files = sa.Table(  # the ledger: a raw file is here if and only if its event
     sa.Column("suppressed", sa.BigInteger, nullable=False),
     sa.Column("blocked", sa.BigInteger, nullable=False),
     sa.Column("quarantined", sa.BigInteger, nullable=False),
-    sa.Column("checksum", sa.String, nullable=False),
+    sa.Column("checksum", sa.String, nullable=False),  # of the message ids loaded
+    sa.Column("digest", sa.String, nullable=False),  # of the file's content
     sa.Column("first_received", sa.BigInteger),
     sa.Column("last_received", sa.BigInteger),
 )
@@ -70,6 +71,7 @@ data_files = sa.Table(
     sa.Column("partition", sa.JSON, nullable=False),
     sa.Column("rows", sa.BigInteger, nullable=False),
     sa.Column("size", sa.BigInteger, nullable=False),
+    sa.Column("digest", sa.String, nullable=False),
     sa.Column("first_received", sa.BigInteger, nullable=False),
     sa.Column("last_received", sa.BigInteger, nullable=False),
     sa.Column("run_id", sa.String, nullable=False),

@@ -24,6 +24,7 @@ class LoadedFile(NamedTuple):
     blocked: int
     quarantined: int
     checksum: str
+    digest: str
     first_received: int | None
     last_received: int | None
 
@@ -37,6 +38,7 @@ class LakeFile(NamedTuple):
     partition: list[str]
     rows: int
     size: int
+    digest: str
     first_received: int
     last_received: int
     run_id: str

@@ -27,6 +27,7 @@ class DataFile(NamedTuple):
     written: str
     rows: int
     size: int
+    digest: str
     first_received: int
     last_received: int
 
@@ -102,6 +103,7 @@ class PartitionedWriter:
                     file.written,
                     file.rows,
                     stored.size if stored else 0,
+                    self._storage.digest(file.written) or "",
                     file.first_received,
                     file.last_received,
                 )

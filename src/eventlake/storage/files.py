@@ -3,6 +3,7 @@
 Paths are relative to the root, with `/` between the parts. A `Storage` can be pickled: Spark tasks open their own.
 """
 
+import hashlib
 import os
 import uuid
 from collections.abc import Iterator
@@ -13,6 +14,11 @@ import pyarrow as pa
 from pyarrow import fs
 
 from eventlake.errors import InvalidSettingsError, PermissionMissingError, TransientError
+
+
+def new_digest() -> "hashlib.blake2b":
+    """The hash by which files are recognised."""
+    return hashlib.blake2b(digest_size=16)
 
 
 class StoredFile(NamedTuple):
@@ -74,6 +80,14 @@ class Storage:
 
     def read(self, path: str) -> bytes:
         return Path(self.full(path)).read_bytes()
+
+    def digest(self, path: str) -> str | None:
+        """A hash of a file's content; None if there is no such file."""
+        try:
+            with self.open_stream(path) as file:
+                return hashlib.file_digest(file, new_digest).hexdigest()
+        except FileNotFoundError:
+            return None
 
     def write(self, path: str, content: bytes) -> None:
         """Write a whole file; readers see the old content or the new, and it survives a power cut."""

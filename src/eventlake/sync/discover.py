@@ -3,6 +3,7 @@
 from typing import NamedTuple
 
 from eventlake.archive import layout as archive
+from eventlake.errors import InternalError
 from eventlake.sync.dedupe import Mode
 from eventlake.sync.jobs import Job
 from eventlake.sync.stage import RawFile
@@ -14,6 +15,7 @@ DAY = 86_400_000_000
 class Found(NamedTuple):
     files: list[RawFile]
     index_files: list[str]  # the part of the index that is searched for duplicates
+    lost_index_files: list[str]  # parts of the index that are no longer in the lake
     gone: int  # raw files of a replay that are no longer in the archive
 
 
@@ -33,7 +35,13 @@ def _unloaded(workspace: Workspace, job: Job) -> Found:
     # A file that was loaded and then changed may hold events of any age that are in the lake already.
     days = None if seen_before else job.source.settings.lookback_days
     since = None if days is None else workspace.clock.now() - days * DAY
-    return Found(files, workspace.ledger.index_files(job.source.id, synced_since=since), gone=0)
+    index, lost = _index(workspace, job, since)
+    if files and lost:
+        raise InternalError(
+            f"the index of message ids lost {lost[0]}: copies of its messages would not be noticed",
+            fix=f"`eventlake verify {job.source.slug} --repair` makes it anew from the raw archive",
+        )
+    return Found(files, index, lost, gone=0)
 
 
 def _loaded(workspace: Workspace, job: Job) -> Found:
@@ -50,4 +58,11 @@ def _loaded(workspace: Workspace, job: Job) -> Found:
             files.append(RawFile(len(files), *present[path]))
         else:
             gone += 1
-    return Found(files, workspace.ledger.index_files(job.source.id), gone)
+    return Found(files, *_index(workspace, job), gone)
+
+
+def _index(workspace: Workspace, job: Job, since: int | None = None) -> tuple[list[str], list[str]]:
+    """The files of the index that are there, and those that are lost."""
+    paths = workspace.ledger.index_files(job.source.id, synced_since=since)
+    there = [path for path in paths if workspace.storage.stat(path)]
+    return there, sorted(set(paths) - set(there))

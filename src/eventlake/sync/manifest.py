@@ -63,6 +63,7 @@ def manifest_of(workspace: Workspace, job: Job, head: report.RunHead, outcome: O
                 partition=list(file.partition),
                 rows=file.rows,
                 size=file.size,
+                digest=file.digest,
                 first_received=file.first_received,
                 last_received=file.last_received,
                 run_id=run_id,
@@ -71,7 +72,7 @@ def manifest_of(workspace: Workspace, job: Job, head: report.RunHead, outcome: O
         ],
         removed_data_files=[file.path for file in replaced_files(workspace, job)],
         index_files=list(index.values()),
-        removed_index_files=outcome.found.index_files if job.mode is Mode.REBUILD else [],
+        removed_index_files=_replaced_index(job, outcome.found),
         quarantine_files=list(quarantine.values()),
         source_settings=job.source.settings.model_dump(mode="json") if job.mode is Mode.REBUILD else None,
     )
@@ -81,6 +82,10 @@ def manifest_of(workspace: Workspace, job: Job, head: report.RunHead, outcome: O
         tables=tables,
         dropped_tables=_dropped(workspace, job, tables),
     )
+
+
+def _replaced_index(job: Job, found: Found) -> list[str]:
+    return [*found.lost_index_files, *(found.index_files if job.mode is Mode.REBUILD else ())]
 
 
 def _loaded_files(source_id: str, run_id: str, outcome: Outcome) -> list[LoadedFile]:
@@ -99,6 +104,7 @@ def _loaded_files(source_id: str, run_id: str, outcome: Outcome) -> list[LoadedF
             blocked=books.blocked,
             quarantined=books.quarantined,
             checksum=f"{books.checksum:032x}",
+            digest=counts[file].digest,
             first_received=counts[file].first_received,
             last_received=counts[file].last_received,
         )

@@ -14,7 +14,7 @@ import pyarrow as pa
 from isal.isal_zlib import crc32
 
 from eventlake.archive import layout as archive
-from eventlake.archive.reader import Lines, UnreadableFileError, read_lines
+from eventlake.archive.reader import Digested, Lines, UnreadableFileError, read_lines
 from eventlake.events.envelope import reject_reason
 from eventlake.lake import ids
 from eventlake.lake.layout import STAGE, LakeRules
@@ -73,6 +73,7 @@ class FileCount:
     quarantined: int = 0
     first_received: int | None = None
     last_received: int | None = None
+    digest: str = ""  # of the file's content
     error: str | None = None
 
 
@@ -132,7 +133,8 @@ class _Task:
     def take(self, file: RawFile) -> None:
         count = self.counts[file.number] = FileCount(file)
         try:
-            with self._context.storage.open_stream(file.path) as raw:
+            with self._context.storage.open_stream(file.path) as stored:
+                raw = Digested(stored)
                 for block in read_lines(raw):
                     if isinstance(block, Lines):
                         self._take_lines(count, block)
@@ -140,6 +142,7 @@ class _Task:
                         count.lines += 1
                         line = Quarantined(file.path, block.number, "line_too_long", None, block.size, block.sample)
                         self._reject(count, line)
+                count.digest = raw.digest()
         except (UnreadableFileError, OSError) as error:
             count.error = str(error)
 

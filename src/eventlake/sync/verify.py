@@ -1,134 +1,183 @@
 """Does the lake hold what the ledger says, and is it still backed by the raw archive?
 
-Looks at every raw file, every data file's footer, every partition and the whole index of message ids, and names what
-differs. Reads no event: that the events themselves are right was proved by the books when they were loaded.
+Every raw file and every data file is read and compared with what it was when it was written; the message ids of
+every partition are compared with the index; catalog, reports and books are compared with the files. The reading is
+spread over Spark. What differs is named: which file, which table and hour, how many rows, which messages.
 """
 
-from collections.abc import Callable, Iterator
-from typing import NamedTuple
+from collections.abc import Callable, Iterator, Sequence
+from typing import NamedTuple, TypeVar
 
-import numpy as np
-import pyarrow as pa
-import pyarrow.parquet as pq
-
-from eventlake.archive import layout as archive
+from eventlake.control.locks import only_run
 from eventlake.control.sources import Source
 from eventlake.lake import ids
 from eventlake.lake.layout import DATA
+from eventlake.reports import report
+from eventlake.sync import inspect
+from eventlake.sync.inspect import InspectContext, Messages, Suspect
+from eventlake.sync.steps import Progress, Runner, no_progress
 from eventlake.workspace import Workspace
 
-Progress = Callable[[str, int, int], None]
+Task = TypeVar("Task")
+Result = TypeVar("Result")
+
+
+class Place(NamedTuple):
+    """A partition of a table, by its number since 1970."""
+
+    segment_type: str
+    number: int
 
 
 class Finding(NamedTuple):
-    """Something that is not as it should be."""
+    """Something that is not as it should be; `place` is what a replay would write anew."""
 
-    source: str
     kind: str
     where: str
     detail: str
+    place: Place | None = None
 
 
-def verify(workspace: Workspace, source: Source, progress: Progress) -> list[Finding]:
-    """Everything that differs for one source; an empty list is good news."""
-    checks = _Checks(workspace, source, progress)
-    return [
-        Finding(source.slug, *found)
-        for found in (*checks.raw_files(), *checks.data_files(), *checks.partitions(), *checks.sums())
-    ]
+def verify(workspace: Workspace, source: Source, runner: Runner, progress: Progress = no_progress) -> list[Finding]:
+    """Everything that differs for one source; an empty list is good news. No run goes on meanwhile."""
+    with only_run(workspace.folder / "locks", source.id):
+        checks = _Checks(workspace, source, runner, progress)
+        found = (*checks.raw_files(), *checks.data_files(), *checks.partitions(), *checks.messages(), *checks.runs())
+    return list(found)
 
 
 class _Checks:
-    def __init__(self, workspace: Workspace, source: Source, progress: Progress) -> None:
+    def __init__(self, workspace: Workspace, source: Source, runner: Runner, progress: Progress) -> None:
         self._workspace = workspace
         self._source = source
+        self._runner = runner
         self._progress = progress
+        self._context = InspectContext(workspace.storage, source.settings.date_partition.width)
         self._files = workspace.ledger.data_files(source.id)
         self._raw = workspace.ledger.raw_files(source.id)
+        self._data_seen: dict[str, Messages] = {}
 
-    def raw_files(self) -> Iterator[tuple[str, str, str]]:
+    def raw_files(self) -> Iterator[Finding]:
         """Raw files that vanished or changed after they were loaded, and entries that do not add up."""
-        present = {file.path: file for file in archive.raw_files(self._workspace.storage, self._source.id)}
+        seen = {
+            file.path: file
+            for part in self._spread("raw files", inspect.inspect_raw, _parts(sorted(self._raw)))
+            for file in part
+        }
         for path, loaded in sorted(self._raw.items()):
-            stored = present.get(path)
-            if stored is None:
-                yield "raw_file_gone", path, f"{loaded.loaded} rows were loaded from it"
-            elif (stored.size, stored.etag) != (loaded.size, loaded.etag):
-                yield "raw_file_changed", path, f"{loaded.size} bytes when it was loaded, {stored.size} now"
+            if seen[path].digest is None:
+                yield Finding("raw_file_gone", path, f"{loaded.loaded} rows were loaded from it")
+            elif seen[path].digest != loaded.digest:
+                yield Finding("raw_file_changed", path, "its content is not what it was when it was loaded")
             rest = loaded.duplicates + loaded.suppressed + loaded.blocked + loaded.quarantined
             if loaded.lines != loaded.loaded + rest:
-                yield (
-                    "books",
-                    path,
-                    f"{loaded.lines} lines, but {loaded.loaded} loaded and {rest} accounted for",
+                yield Finding(
+                    "books", path, f"{loaded.lines} lines, but {loaded.loaded} loaded and {rest} accounted for"
                 )
 
-    def data_files(self) -> Iterator[tuple[str, str, str]]:
+    def data_files(self) -> Iterator[Finding]:
         """Data files that vanished, changed, or are not ours."""
-        storage = self._workspace.storage
-        for number, file in enumerate(self._files, 1):
-            self._progress(f"verify {self._source.slug}", number, len(self._files))
-            stored = storage.stat(file.path)
-            if stored is None:
-                yield "data_file_gone", file.path, f"{file.rows} rows"
-                continue
-            try:
-                with storage.open_input(file.path) as source:
-                    rows = pq.ParquetFile(source).metadata.num_rows
-            except (pa.ArrowInvalid, OSError) as error:
-                yield "data_file_broken", file.path, str(error)
-                continue
-            if rows != file.rows:
-                yield "data_file_changed", file.path, f"{file.rows} rows when it was written, {rows} now"
-            elif stored.size != file.size:
-                yield (
-                    "data_file_changed",
-                    file.path,
-                    f"{file.size} bytes when it was written, {stored.size} now",
-                )
-        ours = {file.path for file in self._files}
-        for stored in storage.files(f"{DATA}/{self._source.rules.source_folder}"):
-            if stored.path not in ours:
-                yield "foreign_file", stored.path, "not written by a run: readers that list the folder see it"
+        paths = [file.path for file in self._files]
+        seen = {
+            file.path: file for part in self._spread("data files", inspect.inspect_data, _parts(paths)) for file in part
+        }
+        for file in self._files:
+            now = seen[file.path]
+            place = Place(file.segment_type, file.first_received // self._context.partition_width)
+            if now.digest is None:
+                yield Finding("data_file_gone", file.path, f"{file.rows} rows", place)
+            elif now.messages is None:
+                yield Finding("data_file_broken", file.path, now.problem or "cannot be read", place)
+            elif now.digest != file.digest:
+                rows = f"{file.rows} rows when it was written, {now.messages.rows} now"
+                yield Finding("data_file_changed", file.path, rows, place)
+            self._data_seen[file.path] = now.messages or Messages()
+        for stored in self._workspace.storage.files(f"{DATA}/{self._source.rules.source_folder}"):
+            if stored.path not in self._data_seen:
+                yield Finding("foreign_file", stored.path, "not written by a run; readers that list the folder see it")
 
-    def partitions(self) -> Iterator[tuple[str, str, str]]:
+    def partitions(self) -> Iterator[Finding]:
         """Partitions that the catalog lacks, or has without data."""
         for table in self._workspace.catalog.tables(self._source.id):
             known = set(self._workspace.catalog.partitions(table.database, table.name))
             filled = {tuple(file.partition) for file in self._files if file.segment_type == table.segment_type}
             for values in sorted(filled - known):
-                yield "partition_missing", f"{table.database}.{table.name}", "/".join(values)
+                yield Finding("partition_missing", f"{table.database}.{table.name}", "/".join(values))
             for values in sorted(known - filled):
-                yield "partition_empty", f"{table.database}.{table.name}", "/".join(values)
+                yield Finding("partition_empty", f"{table.database}.{table.name}", "/".join(values))
 
-    def sums(self) -> Iterator[tuple[str, str, str]]:
-        """Rows of the ledger, of the data files and of the index, and the checksum of all message ids."""
-        loaded = sum(file.loaded for file in self._raw.values())
-        rows = sum(file.rows for file in self._files)
-        indexed, checksum = 0, 0
-        for path in self._workspace.ledger.index_files(self._source.id):
-            if self._workspace.storage.stat(path) is None:
-                yield "index_file_gone", path, "duplicates of its messages would not be noticed"
-                continue
-            with self._workspace.storage.open_input(path) as source:
-                messages = ids.IdFile(source).read(ids.Share(0, ids.BUCKETS), ("high", "low"))
-                high, low = (int(messages[half].sum(dtype=np.uint64)) for half in ("high", "low"))
-                indexed, checksum = (
-                    indexed + len(messages),
-                    ids.add_checksums(checksum, ids.checksum_of(high, low)),
-                )
-        if not loaded == rows == indexed:
-            yield (
-                "sums",
-                self._source.slug,
-                f"{loaded} rows loaded, {rows} in data files, {indexed} in the index",
-            )
-        of_raw = 0
+    def messages(self) -> Iterator[Finding]:
+        """Partitions whose rows are not those of the index, and an index that is not what was loaded."""
+        paths = self._workspace.ledger.index_files(self._source.id)
+        expected: dict[tuple[int, int], Messages] = {}
+        there = []
+        for path, sums in zip(paths, self._spread("index", inspect.inspect_index, paths), strict=True):
+            if sums is None:
+                yield Finding("index_file_gone", path, "copies of its messages would not be noticed")
+            else:
+                there.append(path)
+            for key, part in (sums or {}).items():
+                expected[key] = expected.get(key, Messages()).plus(part)
+        loaded = Messages()
         for file in self._raw.values():
-            of_raw = ids.add_checksums(of_raw, int(file.checksum, 16))
-        if of_raw != checksum:
-            yield (
-                "checksum",
-                self._source.slug,
-                f"message ids: {of_raw:032x} by raw file, {checksum:032x} in the index",
+            loaded = loaded.plus(Messages(file.loaded, int(file.checksum, 16)))
+        indexed = Messages()
+        for part in expected.values():
+            indexed = indexed.plus(part)
+        if loaded != indexed:
+            yield Finding(
+                "books", self._source.slug, f"{loaded.rows} rows loaded by the ledger, {indexed.rows} in the index"
             )
+        yield from self._suspects(expected, tuple(there))
+
+    def _suspects(self, expected: dict[tuple[int, int], Messages], index: tuple[str, ...]) -> Iterator[Finding]:
+        width = self._context.partition_width
+        names = {ids.table_key(t.segment_type): t for t in self._workspace.catalog.tables(self._source.id)}
+        files: dict[tuple[int, int], list[str]] = {}
+        found: dict[tuple[int, int], Messages] = {}
+        for file in self._files:
+            key = ids.table_key(file.segment_type), file.first_received // width
+            found[key] = found.get(key, Messages()).plus(self._data_seen[file.path])
+            if self._data_seen[file.path].rows:
+                files.setdefault(key, []).append(file.path)
+        wrong = sorted(key for key in expected.keys() | found.keys() if expected.get(key) != found.get(key))
+        suspects = [
+            Suspect(names[key].segment_type, number, tuple(files.get((key, number), ())), index)
+            for key, number in wrong
+            if key in names
+        ]
+        for suspect, apart in zip(suspects, self._spread("compare", inspect.difference, suspects), strict=True):
+            table = names[ids.table_key(suspect.segment_type)]
+            hour = "/".join(self._source.settings.date_partition.values(suspect.number))
+            detail = f"{apart.missing} rows missing, {apart.extra} too many"
+            if apart.missing:
+                detail += f"; missing messages by hash: {', '.join(apart.missing_hashes)}"
+            if apart.extra:
+                detail += f"; messages too many: {', '.join(apart.extra_ids)}"
+            yield Finding(
+                "rows", f"{table.database}.{table.name} {hour}", detail, Place(suspect.segment_type, suspect.number)
+            )
+
+    def runs(self) -> Iterator[Finding]:
+        """Runs whose report is gone or is not what the database has."""
+        for run in self._workspace.runs.latest(1_000_000, self._source.id):
+            if run.report:
+                path = report.path(run.report[0])
+                if self._workspace.storage.stat(path) is None:
+                    yield Finding("report_gone", path, "the report of a run")
+                elif self._workspace.storage.read(path) != report.encoded(run.report):
+                    yield Finding("report_changed", path, "not what the run reported")
+
+    def _spread(
+        self, what: str, function: Callable[[InspectContext, Task], Result], tasks: Sequence[Task]
+    ) -> list[Result]:
+        if not tasks:
+            return []
+        self._progress(what, 0, len(tasks))
+        results = self._runner.run(function, self._context, tasks, lambda n: self._progress(what, n, len(tasks)))
+        self._progress(what, len(tasks), len(tasks))
+        return results
+
+
+def _parts(items: Sequence[str], size: int = 200) -> list[list[str]]:
+    return [list(items[start : start + size]) for start in range(0, len(items), size)]

@@ -1,0 +1,137 @@
+"""What `verify` looks at, as tasks: raw files, data files and the index of message ids as they are now."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from eventlake.lake import ids
+from eventlake.storage.files import Storage
+
+EXAMPLES = 10  # message ids that are named where a partition differs
+
+ALL = ids.Share(0, ids.BUCKETS)
+
+
+@dataclass(frozen=True)
+class InspectContext:
+    storage: Storage
+    partition_width: int
+
+
+class Messages(NamedTuple):
+    """How many messages, and the checksum of their ids."""
+
+    rows: int = 0
+    checksum: int = 0
+
+    def plus(self, other: "Messages") -> "Messages":
+        return Messages(self.rows + other.rows, ids.add_checksums(self.checksum, other.checksum))
+
+
+class FileSeen(NamedTuple):
+    """A file as it is now; None where it cannot be read any more."""
+
+    path: str
+    digest: str | None
+    messages: Messages | None = None
+    problem: str | None = None
+
+
+def inspect_raw(context: InspectContext, paths: Sequence[str]) -> list[FileSeen]:
+    return [FileSeen(path, context.storage.digest(path)) for path in paths]
+
+
+def inspect_data(context: InspectContext, paths: Sequence[str]) -> list[FileSeen]:
+    seen = []
+    for path in paths:
+        digest = context.storage.digest(path)
+        if digest is None:
+            seen.append(FileSeen(path, None))
+            continue
+        try:
+            seen.append(FileSeen(path, digest, _sum(_message_ids(context.storage, path))))
+        except (pa.ArrowInvalid, OSError, KeyError) as error:
+            seen.append(FileSeen(path, digest, None, str(error)))
+    return seen
+
+
+def inspect_index(context: InspectContext, path: str) -> dict[tuple[int, int], Messages] | None:
+    """The messages of an index file by table and number of the partition; None if the file is gone."""
+    if context.storage.stat(path) is None:
+        return None
+    messages = _index(context.storage, path)
+    partitions = messages["received"] // context.partition_width
+    order = np.lexsort([partitions, messages["table"]])
+    messages, partitions = messages.take(order), partitions[order]
+    if not len(messages):
+        return {}
+    changes = (messages["table"][1:] != messages["table"][:-1]) | (partitions[1:] != partitions[:-1])
+    starts = np.flatnonzero(np.append(True, changes))
+    sums = [np.add.reduceat(messages[half], starts).tolist() for half in ("high", "low")]
+    rows = np.diff(np.append(starts, len(messages))).tolist()
+    keys = zip(messages["table"][starts].tolist(), partitions[starts].tolist(), strict=True)
+    return {
+        key: Messages(count, ids.checksum_of(high, low))
+        for key, count, high, low in zip(keys, rows, *sums, strict=True)
+    }
+
+
+class Suspect(NamedTuple):
+    """A partition whose rows are not those of the index."""
+
+    segment_type: str
+    number: int
+    data_files: tuple[str, ...]
+    index_files: tuple[str, ...]
+
+
+class Difference(NamedTuple):
+    missing: int
+    missing_hashes: list[str]
+    extra: int
+    extra_ids: list[str]
+
+
+def difference(context: InspectContext, suspect: Suspect) -> Difference:
+    """Which messages of a partition are in the index only, and which in the data only."""
+    key = np.uint64(ids.table_key(suspect.segment_type))
+    expected: set[bytes] = set()
+    for path in suspect.index_files:
+        messages = _index(context.storage, path)
+        here = (messages["table"] == key) & (messages["received"] // context.partition_width == suspect.number)
+        for high, low in zip(messages["high"][here].tolist(), messages["low"][here].tolist(), strict=True):
+            expected.add(high.to_bytes(8, "big") + low.to_bytes(8, "big"))
+    found: dict[bytes, str] = {}
+    extra = []
+    for path in suspect.data_files:
+        for message_id in _message_ids(context.storage, path):
+            digest = ids.message_hash(message_id)
+            if digest not in expected or digest in found:
+                extra.append(message_id)
+            found[digest] = message_id
+    missing = sorted(digest.hex() for digest in expected - found.keys())
+    return Difference(len(missing), missing[:EXAMPLES], len(extra), sorted(extra)[:EXAMPLES])
+
+
+def _index(storage: Storage, path: str) -> ids.Ids:
+    with storage.open_input(path) as source:
+        part = ids.IdFile(source).read(ALL, ids.INDEX_FIELDS)
+        return ids.Ids({name: values.copy() for name, values in part.arrays.items()})
+
+
+def _message_ids(storage: Storage, path: str) -> list[str]:
+    with storage.open_input(path) as source:
+        found: list[Any] = pq.read_table(source, columns=["message_id"]).column("message_id").to_pylist()
+    return found
+
+
+def _sum(message_ids: list[str]) -> Messages:
+    if not message_ids:
+        return Messages()
+    halves = ids.from_digests([ids.message_hash(message_id) for message_id in message_ids])
+    high, low = (int(halves[half].sum(dtype=np.uint64)) for half in ("high", "low"))
+    return Messages(len(message_ids), ids.checksum_of(high, low))
