@@ -6,6 +6,7 @@ import os
 from typing import Any
 
 import pytest
+
 from conftest import Lake, track
 
 

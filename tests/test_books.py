@@ -5,8 +5,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from conftest import InProcess, Lake, track
 
+from conftest import InProcess, Lake, track
 from eventlake.errors import InternalError
 from eventlake.sync.stage import StageResult
 

@@ -4,6 +4,7 @@ import json
 from decimal import Decimal
 
 import pytest
+
 from conftest import Lake, track
 
 

@@ -4,8 +4,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from conftest import Lake, SetClock, track
 
+from conftest import Lake, SetClock, track
 from eventlake.runners.spark import SparkRunner
 
 

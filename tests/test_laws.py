@@ -11,14 +11,14 @@ from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
-from conftest import InProcess, Lake
 from hypothesis import given
 from hypothesis import strategies as st
-from strategies import EMPTY, Leaf, Pairs, canonical, events, json_lines, leaves, path_of, read_exactly
 
+from conftest import InProcess, Lake
 from eventlake.schema import instants
 from eventlake.schema.flatten import CONTAINERS, MAX_DEPTH
 from eventlake.schema.names import column_name
+from strategies import EMPTY, Leaf, Pairs, canonical, events, json_lines, leaves, path_of, read_exactly
 
 
 @contextmanager

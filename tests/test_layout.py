@@ -1,8 +1,8 @@
 """Where data lands: folders, partitions, tables and databases."""
 
 import pytest
-from conftest import Lake, track
 
+from conftest import Lake, track
 from eventlake.errors import InvalidSettingsError
 from eventlake.lake.parquet import MAX_OPEN
 

@@ -6,8 +6,8 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow.parquet as pq
-from conftest import Lake, SetClock, track
 
+from conftest import Lake, SetClock, track
 from eventlake.schema import instants
 from eventlake.schema.types import ColumnType
 from eventlake.sync import jobs
@@ -156,6 +156,16 @@ def test_replay_then_sync_then_replay_again(lake: Lake) -> None:
     lake.run(replay(lake))
     lake.run(replay(lake))
     assert [row["message_id"] for row in lake.rows("track_a")] == ["m1", "m2"]
+    assert clean(lake)
+
+
+def test_everything_can_be_replayed(lake: Lake) -> None:
+    lake.sync_of(
+        track("A", "m1", receivedAt="1970-01-01T00:00:00Z"), track("A", "m2", receivedAt="9999-12-31T23:59:59Z")
+    )
+    line = lake.run(jobs.replay(lake.source, None, None))[0]
+    assert (line["replay"], line["rewritten"], line["row_count"]) == (True, 2, 0)
+    assert not {"replay_from", "replay_to"} & set(line)
     assert clean(lake)
 
 

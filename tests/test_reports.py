@@ -7,8 +7,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from conftest import Lake, SetClock, track
 
+from conftest import Lake, SetClock, track
 from eventlake.errors import EventLakeError, TransientError
 from eventlake.reports import report as reports
 from eventlake.reports.columns import REPORT_COLUMNS

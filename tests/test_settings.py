@@ -3,8 +3,8 @@
 from pathlib import Path
 
 import pytest
-from conftest import Lake, track
 
+from conftest import Lake, track
 from eventlake.control.settings import SourceSettings
 from eventlake.errors import InvalidSettingsError, NotFoundError
 from eventlake.sync import jobs

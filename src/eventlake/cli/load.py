@@ -108,7 +108,7 @@ def replay(
             raise InvalidSettingsError("--set concerns all tables", fix="give --all with it, and no --event")
         job = jobs.rebuild(place.sources.preview(slug, assignments(settings)))
     elif everything:
-        job = jobs.replay(source, instants.FIRST, instants.LAST + 1, _segment_types(place, source, events))
+        job = jobs.replay(source, None, None, _segment_types(place, source, events))
     elif start and stop:
         begin, end = _time(start), _time(stop)
         if begin >= end:

@@ -1,6 +1,6 @@
 """What a run is asked to do."""
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from eventlake.control.sources import Source
 from eventlake.schema.instants import FIRST, LAST
@@ -30,10 +30,11 @@ def sync(source: Source) -> Job:
     return Job(source)
 
 
-def replay(source: Source, start: int, stop: int, segment_types: frozenset[str] | None = None) -> Job:
-    """Write again, from the archive, what was received in [start, stop): whole partitions."""
+def replay(source: Source, start: int | None, stop: int | None, segment_types: frozenset[str] | None = None) -> Job:
+    """Write again, from the archive, what was received in [start, stop): whole partitions; None is no bound."""
     width = source.settings.date_partition.width
-    first, end = _floor(start, width), -_floor(-stop, width)
+    first = FIRST if start is None else start // width * width
+    end = LAST + 1 if stop is None else -(-stop // width) * width
     return Job(source, Mode.REPLAY, Scope(first, end, segment_types), asked_from=start, asked_to=stop)
 
 
@@ -44,9 +45,5 @@ def rebuild(source: Source) -> Job:
 
 def retype(source: Source, segment_type: str, column: str, new_type: ColumnType) -> Job:
     """Give a column another type, and bring its whole history into it."""
-    scope = Scope(FIRST, LAST + 1, frozenset({segment_type}))
-    return Job(source, Mode.REPLAY, scope, new_types={segment_type: {column: new_type}})
-
-
-def _floor(micros: int, width: int) -> int:
-    return micros // width * width
+    whole_table = replay(source, None, None, frozenset({segment_type}))
+    return replace(whole_table, new_types={segment_type: {column: new_type}})
