@@ -28,7 +28,11 @@ from eventlake.workspace import Clock, Workspace
 PHASES = (hypothesis.Phase.explicit, hypothesis.Phase.reuse, hypothesis.Phase.generate, hypothesis.Phase.shrink)
 hypothesis.settings.register_profile("dev", max_examples=50, deadline=None, phases=PHASES)
 hypothesis.settings.register_profile("ci", max_examples=100, deadline=None, phases=PHASES)
-hypothesis.settings.load_profile("ci" if os.environ.get("CI") else "dev")
+hypothesis.settings.register_profile(
+    "torture", max_examples=int(os.environ.get("EVENTLAKE_EXAMPLES", "1")), deadline=None, phases=PHASES
+)
+PROFILE = "torture" if "EVENTLAKE_EXAMPLES" in os.environ else "ci" if "CI" in os.environ else "dev"
+hypothesis.settings.load_profile(PROFILE)
 
 RECEIVED = "2026-11-15T10:20:30.123Z"
 

@@ -18,6 +18,7 @@ from eventlake.demo.events import Recipe, write_archive
 from eventlake.query import query
 from eventlake.runners.spark import SparkRunner
 from eventlake.schema import instants
+from eventlake.sync import jobs
 
 TABLE = "track_measured"
 MOST, LEAST = (Decimal(f"{sign}99999999999999999999999999999999.999999") for sign in ("", "-"))
@@ -361,3 +362,21 @@ def test_every_file_has_the_columns_of_its_table_in_their_order(lake: Lake) -> N
             assert names == columns[: len(names)], table.name
             if file.run_id == latest:
                 assert columns[len(names) :] in ([], ["_rescued_data"])
+
+
+def test_tables_written_anew_keep_their_types_in_every_file(tmp_path: Path, spark: SparkRunner) -> None:
+    lake = Lake(tmp_path / "workspace", spark, clock=SetClock())
+    lake.put(measured("m1", "2026-11-15T03:00:00Z", '{"amount":1,"zzz":true}'))
+    lake.sync()
+    lake.put(measured("m2", "2026-11-16T03:00:00Z", '{"amount":1.5,"aaa":2}'))
+    lake.sync()
+    types = lake.types(TABLE)
+    assert types["properties_amount"] == "bigint"
+    lake.run(jobs.rebuild(lake.workspace.sources.preview("web", {"date_partition": "day"})))
+    lake.put(measured("m3", "2026-11-16T04:00:00Z", '{"amount":2.5}'))
+    lake.sync()
+    assert lake.types(TABLE) == types
+    assert len(files_of(lake, TABLE)) == 3
+    for file in files_of(lake, TABLE):
+        assert names_of_types(pq.ParquetFile(file).read()).items() <= types.items()
+    assert [row["properties_amount"] for row in lake.rows(TABLE)] == [1, None, None]

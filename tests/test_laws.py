@@ -68,7 +68,7 @@ def holds(cell: Any, leaf: Any) -> bool:
         return leaf in (("constant", cell), ("text", json.dumps(cell)))
     if isinstance(cell, int | Decimal):
         number = canonical(read_exactly(str(cell) if isinstance(cell, int) else format(cell, "f")))
-        return leaf == number or (leaf[0] == "text" and canonical(read_exactly(leaf[1])) == number)
+        return bool(leaf == number or (leaf[0] == "text" and canonical(read_exactly(leaf[1])) == number))
     if leaf == ("text", cell):
         return True
     try:

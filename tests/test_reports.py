@@ -151,7 +151,8 @@ def test_the_table_of_reports_answers_the_usual_questions(lake: Lake, clock: Set
         run(lake.workspace, jobs.sync(lake.source), Failing(lake.runner, "stage"))  # type: ignore[arg-type]
     table = "__segment_datalake.sync_reports"
     assert lake.query(
-        f"select day, sum(row_count)::int as n from {table} where table_name='track_a' and type='event' group by day order by day"
+        f"select day, sum(row_count)::int as n from {table} "
+        "where table_name='track_a' and type='event' group by day order by day"
     ) == [
         {"day": "2026-11-15", "n": 1},
         {"day": "2026-11-16", "n": 1},
@@ -166,7 +167,8 @@ def test_the_table_of_reports_answers_the_usual_questions(lake: Lake, clock: Set
     )
     assert latest["t"].isoformat().startswith("2026-11-16T12:00:00")
     (failure,) = lake.query(
-        f"select run_id, error, error_code, source_id from {table} where status='failed' and date(day) >= date '2026-11-16' - interval 5 day"
+        f"select run_id, error, error_code, source_id from {table} "
+        "where status='failed' and date(day) >= date '2026-11-16' - interval 5 day"
     )
     assert failure["error_code"] == "service_unavailable"
     assert failure["source_id"] == "src1"

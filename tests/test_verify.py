@@ -8,8 +8,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 import sqlalchemy as sa
-from conftest import InProcess, Lake, track
 
+from conftest import InProcess, Lake, track
 from eventlake.errors import InternalError
 from eventlake.sync.repair import repair
 from eventlake.sync.verify import Finding, verify

@@ -1,0 +1,214 @@
+"""The documents are tested like the code: what they should name they name, where they point to is there, and the
+commands they show can be typed.
+"""
+
+import re
+import shlex
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pydantic import BaseModel
+from typer.main import get_command
+
+from conftest import InProcess, Lake, track
+from eventlake.cli.main import app
+from eventlake.control.settings import FIXED_ONCE_LOADED, SourceSettings
+from eventlake.errors import EventLakeError
+from eventlake.reports.columns import REPORT_COLUMNS
+from eventlake.schema.cast import REASONS
+from eventlake.sync import jobs
+from eventlake.workspace import Settings
+
+ROOT = Path(__file__).parent.parent
+DOCS = ROOT / "docs"
+PAGES = sorted([*ROOT.glob("*.md"), *DOCS.rglob("*.md")])
+
+_LINK = re.compile(r"\[[^\]]*\]\(([^)\s]+)\)")
+_FENCE = re.compile(r"^```.*?\n(.*?)^```", re.MULTILINE | re.DOTALL)
+_COMMAND = re.compile(r"^(?:\$ )?(?:[A-Z_]+=\S+ )*eventlake (.*)$")
+
+
+def page(name: str) -> str:
+    return (DOCS / name).read_text()
+
+
+def name_of(path: Path) -> str:
+    return path.relative_to(ROOT).as_posix()
+
+
+# The command line
+
+
+def commands(command: Any, *path: str) -> Iterator[tuple[str, Any]]:
+    """Every command that does something, with its whole name."""
+    group: Mapping[str, Any] = getattr(command, "commands", {})
+    if not group:
+        yield " ".join(path), command
+    for name, inner in group.items():
+        yield from commands(inner, *path, name)
+
+
+COMMANDS = dict(commands(get_command(app), "eventlake"))
+
+
+def options(command: Any) -> list[str]:
+    return [text for parameter in command.params if parameter.param_type_name == "option" for text in parameter.opts]
+
+
+def section(text: str, heading: str) -> str:
+    found = re.search(rf"^## {re.escape(heading)}$(.*?)(?=^## |\Z)", text, re.MULTILINE | re.DOTALL)
+    assert found, f"docs/cli.md has no section {heading}"
+    return found[1]
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_every_command_has_a_section_that_names_its_options(name: str) -> None:
+    text = section(page("cli.md"), f"`{name}`")
+    assert [option for option in options(COMMANDS[name]) if f"`{option}" not in text] == []
+
+
+def test_the_options_before_the_command_are_named() -> None:
+    assert [option for option in options(get_command(app)) if f"`{option}" not in page("cli.md")] == []
+
+
+def test_no_section_is_about_a_command_that_is_gone() -> None:
+    assert set(re.findall(r"^## `(eventlake .*)`$", page("cli.md"), re.MULTILINE)) == set(COMMANDS)
+
+
+# Settings, reports, reasons
+
+
+@pytest.mark.parametrize("name", SourceSettings.model_fields)
+def test_every_setting_of_a_source_is_described(name: str) -> None:
+    of_source = page("settings.md").partition("\n## Source\n")[2]
+    row = re.search(rf"^\| `{name}`(.*?) \|", of_source, re.MULTILINE)
+    assert row, f"docs/settings.md does not describe {name}"
+    assert ("**fixed**" in row[1]) == (name in FIXED_ONCE_LOADED)
+
+
+def fields(model: type[BaseModel], prefix: str = "") -> Iterator[str]:
+    for name, field in model.model_fields.items():
+        yield prefix + name
+        if isinstance(field.annotation, type) and issubclass(field.annotation, BaseModel):
+            yield from fields(field.annotation, f"{prefix}{name}.")
+
+
+@pytest.mark.parametrize("name", list(fields(Settings)))
+def test_every_setting_of_the_workspace_is_described(name: str) -> None:
+    assert f"| `{name}` |" in page("settings.md")
+
+
+def test_every_environment_variable_is_named() -> None:
+    groups = {name.partition(".")[0] for name in fields(Settings) if "." in name}
+    variables = {f"EVENTLAKE_{name.upper().replace('.', '__')}" for name in fields(Settings) if name not in groups}
+    assert set(re.findall(r"^\| `(EVENTLAKE_\w+)`", page("settings.md"), re.MULTILINE)) == variables
+
+
+@pytest.mark.parametrize("name", REPORT_COLUMNS)
+def test_every_column_of_the_reports_is_described(name: str) -> None:
+    assert f"`{name}`" in page("reports.md")
+
+
+def real_reports(lake: Lake) -> Iterator[dict[str, Any]]:
+    """Lines of real reports that have, together, every field there is."""
+    lake.workspace.sources.change("web", {"column_limit": "20"})
+    for file in ("one", "two"):  # two tasks, each with room for all its columns
+        lake.put(*(track(message_id=f"{file}{n}", properties={f"{file}{n}": n}) for n in range(12)), b"no event")
+    lake.put_bytes(b"\x1f\x8b", name="broken.gz")
+    yield from lake.sync()
+    yield from lake.run(jobs.replay(lake.source, 0, 1 << 52))
+    for raw in (lake.root / "segment-logs").rglob("*.gz"):
+        raw.unlink()
+    with pytest.raises(EventLakeError):
+        lake.run(jobs.rebuild(lake.source))
+    yield from lake.workspace.runs.get(None).report or []
+
+
+def test_every_field_of_real_reports_is_described(tmp_path: Path) -> None:
+    lines = list(real_reports(Lake(tmp_path / "workspace", InProcess())))
+    assert {line["status"] for line in lines} == {"finished", "failed"}
+    names = {name for line in lines for name in line} | {name for line in lines for name in line.get("books", ())}
+    assert {"failed_files", "refused_columns", "rescued", "rewritten", "carried_over", "error_code"} <= names
+    assert sorted(name for name in names if f"`{name}`" not in page("reports.md")) == []
+
+
+@pytest.mark.parametrize("reason", sorted(REASONS - {"not a string"}))  # everything is a string
+def test_every_reason_of_a_cast_is_explained(reason: str) -> None:
+    assert f'"{reason}"' in page("types-and-rescue.md")
+
+
+# Links
+
+
+def anchors(path: Path) -> set[str]:
+    """The anchors that a page's headings give, as GitHub makes them."""
+    headings = re.findall(r"^#+ (.+)$", _FENCE.sub("", path.read_text()), re.MULTILINE)
+    return {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in headings}
+
+
+@pytest.mark.parametrize("path", PAGES, ids=name_of)
+def test_every_link_leads_somewhere(path: Path) -> None:
+    lost = []
+    for link in _LINK.findall(_FENCE.sub("", path.read_text())):
+        target, _, anchor = link.partition("#")
+        if "://" in target:
+            continue
+        file = (path.parent / target).resolve() if target else path
+        if not file.exists() or (anchor and anchor not in anchors(file)):
+            lost.append(link)
+    assert lost == []
+
+
+def test_every_page_can_be_reached_from_the_map() -> None:
+    linked = {(DOCS / link).resolve() for link in _LINK.findall(page("index.md"))}
+    assert [name_of(path) for path in DOCS.rglob("*.md") if path not in linked and path.name != "index.md"] == []
+
+
+# Commands that are shown
+
+
+def shown_commands(path: Path) -> Iterator[str]:
+    """The command lines of a page's code blocks, without the program's name; a quoted text may go on over lines."""
+    for block in _FENCE.findall(path.read_text()):
+        lines = iter(block.splitlines())
+        for line in lines:
+            for part in re.split(r" (?:&&|\|) ", line):
+                found = _COMMAND.match(part)
+                if found:
+                    text = found[1]
+                    while text.count('"') % 2:
+                        text += f"\n{next(lines)}"
+                    yield text
+
+
+SHOWN = [(name_of(path), text) for path in PAGES for text in shown_commands(path)]
+
+
+def check_command(text: str) -> None:
+    """Parse a command line with the program's own parsers, without running it."""
+    words = [word for word in shlex.split(text, comments=True) if not word.startswith((">", "2>"))]
+    command: Any = get_command(app)
+    while inner := getattr(command, "commands", None):
+        while words[0].startswith("-"):
+            assert words[0] in options(command), f"there is no option {words[0]}"
+            words = words[2:] if words[0] == "-C" else words[1:]
+        assert words[0] in inner, f"there is no command {words[0]}"
+        command, words = inner[words[0]], words[1:]
+    command.make_context("eventlake", words)
+
+
+@pytest.mark.parametrize(("where", "text"), SHOWN, ids=[f"{where}-{number}" for number, (where, _) in enumerate(SHOWN)])
+def test_every_command_that_is_shown_can_be_typed(where: str, text: str) -> None:
+    check_command(text)
+
+
+def test_there_are_commands_to_check() -> None:
+    assert {"README.md", "docs/tutorial.md", "docs/cli.md", "docs/replay.md"} <= {where for where, _ in SHOWN}
+
+
+@pytest.mark.parametrize("wrong", ["snyc web", "sync web --quickly", "retype web.page", "-X sync", "source"])
+def test_a_wrong_command_would_be_noticed(wrong: str) -> None:
+    with pytest.raises(BaseException):  # noqa: B017, PT011 - an assertion, or whatever the parser raises
+        check_command(wrong)
