@@ -6,6 +6,7 @@ import json
 import random
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -15,10 +16,10 @@ from hypothesis import strategies as st
 
 from eventlake.archive import layout, reader
 from eventlake.archive.importer import Imported, find_raw_files, import_file
-from eventlake.archive.reader import Lines, LongLine, UnreadableFileError, read_lines
+from eventlake.archive.reader import Digested, Lines, LongLine, UnreadableFileError, read_lines
 from eventlake.errors import InvalidSettingsError
 from eventlake.schema import instants
-from eventlake.storage.files import Storage
+from eventlake.storage.files import Storage, new_digest
 
 DAY = 86_400_000_000
 LINES = st.lists(st.binary(max_size=40).map(lambda line: line.replace(b"\n", b" ")), max_size=30)
@@ -109,6 +110,17 @@ def test_a_file_of_many_blocks_is_read_block_by_block() -> None:
     blocks = list(read_lines(io.BytesIO(gzip.compress(b"\n".join(lines), 1))))
     assert len(blocks) > 4
     assert read(b"\n".join(lines)) == lines
+
+
+@given(LINES, st.booleans(), st.integers(0, 3))
+def test_a_file_is_hashed_whole_however_much_of_it_was_read(lines: list[bytes], zipped: bool, wanted: int) -> None:
+    content = gzip.compress(b"\n".join(lines)) if zipped else b"\n".join(lines)
+    expected = new_digest()
+    expected.update(content)
+    digested = Digested(io.BytesIO(content))
+    with limits(block=8, longest=1000, sample=10), suppress(UnreadableFileError):
+        list(islice(read_lines(digested), wanted))
+    assert digested.digest() == expected.hexdigest()
 
 
 # Lines that are too long

@@ -248,3 +248,28 @@ def test_five_hundred_levels_of_nesting(lake: Lake) -> None:
     assert row["properties_lists"] == lists
     (deep,) = [value for name, value in row.items() if name.startswith("properties_deep")]
     assert deep.count('{"a":') == 500 - 30
+
+
+def test_other_spellings_of_the_time_of_receipt_and_of_the_message_id_do_not_take_their_columns(lake: Lake) -> None:
+    odd = {"received_at": "2001-01-01T00:00:00Z", "message_id": "other", "received": {"at": 5}}
+    lake.sync_of({**odd, **track()})
+    row = lake.row("track_clicked")
+    assert (row["message_id"], row["day"]) == ("m1", "2026-11-15")
+    rescued = {place: entry["value"] for place, entry in lake.rescued("track_clicked").items()}
+    assert rescued == {"/received_at": "2001-01-01T00:00:00Z", "/message_id": "other", "/received/at": 5}
+
+
+def test_bad_lines_of_a_file_that_breaks_off_are_not_kept_twice(lake: Lake) -> None:
+    lines = [
+        b"bad",
+        *(json.dumps(track(message_id=f"m{n}", noise=os.urandom(500).hex())).encode() for n in range(3000)),
+    ]
+    whole = gzip.compress(b"\n".join(lines))
+    broken = lake.put_bytes(whole[: len(whole) * 9 // 10])
+    lake.put(b"also bad")
+    lake.sync()
+    lake.sync()
+    assert [row["content"] for row in quarantined(lake)] == [b"also bad"]
+    broken.write_bytes(whole)
+    lake.sync()
+    assert sorted(row["content"] for row in quarantined(lake)) == [b"also bad", b"bad"]

@@ -151,3 +151,12 @@ def test_a_backfill_of_many_hours_needs_few_open_files(lake: Lake) -> None:
     assert len(report[1]["partitions"]) == 600
     assert len(lake.data_files()) == 600
     assert MAX_OPEN < 600
+
+
+def test_the_table_limit_holds_over_all_tasks_and_takes_the_most_used_events(lake: Lake) -> None:
+    lake.workspace.sources.change("web", {"table_limit": "2"})
+    for number in range(4):  # several files, so several tasks
+        lake.put(track("Often", f"o{number}"), track(f"Rare {number}", f"r{number}"), track("Usual", f"u{number}"))
+    report = lake.sync()
+    assert lake.tables() == ["track_often", "track_usual"]
+    assert (report[0]["books"]["loaded"], report[0]["books"]["quarantined"]) == (8, 4)

@@ -175,3 +175,13 @@ def test_a_replay_of_an_empty_period_changes_nothing(lake: Lake) -> None:
     report = lake.run(replay(lake, "2020-01-01T00:00:00Z", "2020-01-02T00:00:00Z"))
     assert report[0]["notices"] == ["No data found"]
     assert lake.data_files() == files
+
+
+def test_rows_of_a_raw_file_that_broke_since_are_kept(lake: Lake) -> None:
+    raw = lake.put(*(track("A", f"m{n:04}", noise=f"{n * 7919 % 1000003:x}" * 8) for n in range(2000)))
+    lake.sync()
+    before = content(lake, "track_a")
+    raw.write_bytes(raw.read_bytes()[: raw.stat().st_size // 2])
+    report = lake.run(replay(lake))
+    assert (report[0]["carried_over"], len(report[0]["failed_files"])) == (2000, 1)
+    assert content(lake, "track_a") == before

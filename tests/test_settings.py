@@ -116,3 +116,15 @@ def test_the_environment_wins_over_the_file(tmp_path: Path, monkeypatch: pytest.
     settings = Workspace.open(tmp_path).settings
     assert settings.spark.master == "spark://host:7077"
     assert settings.lake.root == "elsewhere"
+
+
+def test_a_rebuild_keeps_the_types_of_columns(lake: Lake) -> None:
+    lake.sync_of(track("A", "m1", properties={"price": 1}))
+    lake.sync_of(track("A", "m2", properties={"price": 1.5}))
+    types = lake.types("track_a")
+    lake.run(jobs.rebuild(lake.workspace.sources.preview("web", {"date_partition": "day"})))
+    assert lake.types("track_a") == types
+    assert [row["properties_price"] for row in lake.rows("track_a")] == [1, None]
+    lake.run(jobs.rebuild(lake.workspace.sources.preview("web", {"table_prefix": "x"})))
+    assert lake.types("x_track_a") == types
+    assert {str(lake.parquet("track_a").schema.field("properties_price").type)} == {"int64"}

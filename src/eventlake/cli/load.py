@@ -167,6 +167,8 @@ def _run_all(place: Workspace, work: list[Job], as_json: bool) -> None:
                 lines = _run(place, job, runner)
             except EventLakeError as error:
                 failed.append(error)
+                if as_json:
+                    _print_failure(place, job)
                 if len(work) > 1:
                     output.talk.print(f"{job.source.slug}: {error}", style="red", markup=False)
                 continue
@@ -177,6 +179,12 @@ def _run_all(place: Workspace, work: list[Job], as_json: bool) -> None:
                 show_report(job.source.slug, lines)
     if failed:
         raise failed[0]
+
+
+def _print_failure(place: Workspace, job: Job) -> None:
+    for ended in place.runs.latest(1, job.source.id):
+        for line in ended.report or ():
+            output.print_json(line)
 
 
 def _run(place: Workspace, job: Job, runner: Runner) -> list[dict[str, Any]]:

@@ -11,6 +11,7 @@ from eventlake.cli import output, state
 from eventlake.cli.report_view import show_report
 from eventlake.cli.state import JsonFlag
 from eventlake.errors import NotFoundError
+from eventlake.lake.quarantine import SCHEMA as QUARANTINE_SCHEMA
 from eventlake.reports.columns import REPORT_COLUMNS
 from eventlake.workspace import Workspace
 
@@ -72,6 +73,11 @@ def describe(
             [{"name": name, "type": kind} for name, kind in REPORT_COLUMNS.items()], as_json, {"table": table}
         )
         return
+    if table == f"{SYSTEM}.quarantine":
+        known = [{"name": "source_id", "type": "string"}, {"name": "run_id", "type": "string"}]
+        known += [{"name": field.name, "type": str(field.type)} for field in QUARANTINE_SCHEMA]
+        _show_columns(known, as_json, {"table": table})
+        return
     found = next((t for t in place.catalog.tables() if f"{t.database}.{t.name}" == table), None)
     if found is None:
         raise NotFoundError(f"there is no table {table!r}", fix="see `eventlake tables`")
@@ -95,7 +101,7 @@ def describe(
             }
         columns.append(entry)
     columns += [{"name": key, "type": "string", "partition": True} for key in found.partition_keys]
-    _show_columns(columns, as_json, {"table": table, **_summary(place, found)})
+    _show_columns(columns, as_json, _summary(place, found) | {"table": table})
 
 
 def _show_columns(columns: list[dict[str, Any]], as_json: bool, summary: dict[str, Any]) -> None:

@@ -84,6 +84,8 @@ index_files = sa.Table(
     sa.Column("source_id", sa.String, nullable=False, index=True),
     sa.Column("run_id", sa.String, nullable=False),
     sa.Column("synced_at", sa.BigInteger, nullable=False),
+    sa.Column("messages", sa.BigInteger, nullable=False),
+    sa.Column("checksum", sa.String, nullable=False),
 )
 
 quarantine_files = sa.Table(

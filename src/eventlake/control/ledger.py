@@ -44,6 +44,15 @@ class LakeFile(NamedTuple):
     run_id: str
 
 
+class IndexFile(NamedTuple):
+    """A file of the index of message ids."""
+
+    path: str
+    run_id: str
+    messages: int
+    checksum: str
+
+
 class Entry(msgspec.Struct):
     """What one run changes in the ledger. Recording it twice has no further effect."""
 
@@ -54,7 +63,7 @@ class Entry(msgspec.Struct):
     raw_files: list[LoadedFile] = []
     data_files: list[LakeFile] = []
     removed_data_files: list[str] = []
-    index_files: list[str] = []
+    index_files: list[IndexFile] = []
     removed_index_files: list[str] = []
     quarantine_files: list[str] = []
     source_settings: dict[str, Any] | None = None
@@ -77,12 +86,13 @@ class Ledger:
         with self._engine.connect() as connection:
             return [LakeFile(**row._mapping) for row in connection.execute(query)]
 
-    def index_files(self, source_id: str, *, synced_since: int | None = None) -> list[str]:
-        query = sa.select(db.index_files.c.path).where(db.index_files.c.source_id == source_id)
+    def index_files(self, source_id: str, *, synced_since: int | None = None) -> list[IndexFile]:
+        query = sa.select(db.index_files).where(db.index_files.c.source_id == source_id)
         if synced_since is not None:
             query = query.where(db.index_files.c.synced_at >= synced_since)
         with self._engine.connect() as connection:
-            return list(connection.scalars(query.order_by(db.index_files.c.path)))
+            found = connection.execute(query.order_by(db.index_files.c.path))
+            return [IndexFile(row.path, row.run_id, row.messages, row.checksum) for row in found]
 
     def quarantine_files(self) -> list[tuple[str, str, str]]:
         """Path, source and run of every file with quarantined lines."""
@@ -91,21 +101,19 @@ class Ledger:
             return [(row.path, row.source_id, row.run_id) for row in connection.execute(query)]
 
     def record(self, entry: Entry) -> None:
-        """Make a run's changes the truth, all at once, and its run finished."""
+        """Make a run's changes the truth, all at once."""
         with self._engine.begin() as connection:
             _delete(connection, db.data_files, entry.removed_data_files)
             _delete(connection, db.index_files, entry.removed_index_files)
             db.upsert(connection, db.raw_files, [file._asdict() for file in entry.raw_files])
             db.upsert(connection, db.data_files, [file._asdict() for file in entry.data_files])
             of_run = {"source_id": entry.source_id, "run_id": entry.run_id}
-            index = [{"path": path, **of_run, "synced_at": entry.at} for path in entry.index_files]
+            index = [{**file._asdict(), **of_run, "synced_at": entry.at} for file in entry.index_files]
             db.upsert(connection, db.index_files, index)
             db.upsert(connection, db.quarantine_files, [{"path": path, **of_run} for path in entry.quarantine_files])
             if entry.source_settings is not None:
                 here = db.sources.c.id == entry.source_id
                 connection.execute(db.sources.update().where(here).values(settings=entry.source_settings))
-            done = {"status": "finished", "report": entry.report, "finished_at": entry.at}
-            connection.execute(db.runs.update().where(db.runs.c.run_id == entry.run_id).values(**done))
 
 
 def _delete(connection: sa.Connection, table: sa.Table, paths: Iterable[str]) -> None:

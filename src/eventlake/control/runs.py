@@ -50,6 +50,9 @@ class Runs:
     def at_step(self, run_id: str, step: str) -> None:
         self._update(run_id, step=step)
 
+    def finished(self, run_id: str, report: list[dict[str, Any]], at: int) -> None:
+        self._update(run_id, status="finished", report=report, finished_at=at)
+
     def failed(self, run_id: str, report: list[dict[str, Any]]) -> None:
         self._update(run_id, status="failed", report=report, finished_at=self._now())
 

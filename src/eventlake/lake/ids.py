@@ -106,6 +106,11 @@ def checksum_of(high: int, low: int) -> int:
     return high % _HALF * _HALF + low % _HALF
 
 
+def checksum(messages: Ids) -> int:
+    high, low = (int(messages[half].sum(dtype=np.uint64)) for half in ("high", "low"))
+    return checksum_of(high, low)
+
+
 def add_checksums(one: int, other: int) -> int:
     return checksum_of(one // _HALF + other // _HALF, one % _HALF + other % _HALF)
 

@@ -1,8 +1,10 @@
 """Lines that are not events, kept with their file, their position and the reason."""
 
+from collections.abc import Collection
 from typing import NamedTuple
 
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from eventlake.storage.files import Storage
@@ -62,9 +64,17 @@ class QuarantineFile:
         self.rows += len(self._pending)
         self._pending, self._pending_bytes = [], 0
 
-    def close(self) -> None:
+    def close(self, without: Collection[str] = ()) -> None:
+        """Finish the file; lines of the raw files in `without` are left out, as they will be read again."""
         if self._pending:
             self._flush()
-        if self._writer is not None:
-            self._writer.close()
-            self._sink.close()
+        if self._writer is None:
+            return
+        self._writer.close()
+        self._sink.close()
+        if without:
+            with self._storage.open_input(self.path) as source:
+                kept = pq.read_table(source).filter(~pc.field("raw_file").isin(list(without)))
+            self.rows = kept.num_rows
+            with self._storage.open_output(self.path) as sink:
+                pq.write_table(kept, sink, compression="zstd")

@@ -100,7 +100,9 @@ def _text_to_bigint(text: str) -> _Cell:
 
 def _number_to_bigint(number: str) -> _Cell:
     cell = to_decimal(number)
-    if cell is None or not cell[1] or cell[0] % 1:
+    if cell is None:
+        return _Cell(None, TOO_LARGE)
+    if not cell[1] or cell[0] != cell[0].to_integral_value():
         return _Cell(None, FRACTION)
     whole = int(cell[0])
     return _Cell(whole) if -(2**63) <= whole < 2**63 else _Cell(None, TOO_LARGE)
@@ -119,8 +121,8 @@ def _text_to_decimal(text: str) -> _Cell:
         return _Cell(None, "not a decimal(38,6)")
     value = Decimal(text)
     # 1.10 and 1.1 are one number but two texts (versions, for one): the cell has the number, the row keeps the text.
-    same = format(value.normalize(), "f") == text
-    return _Cell(value, None if same else SPELLING)
+    odd = ("." in text and text.endswith("0")) or (text.startswith("-") and not value)
+    return _Cell(value, SPELLING if odd else None)
 
 
 def _text_to_boolean(text: str) -> _Cell:

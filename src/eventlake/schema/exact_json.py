@@ -14,6 +14,8 @@ from msgspec import Raw
 from eventlake.schema import numbers
 from eventlake.schema.rescue import Rescued, pointer
 
+MAX_NESTING = 650  # Python's own limit is about 1,000, for everything on the stack
+
 _decode = msgspec.json.Decoder(float_hook=Raw).decode
 encode = msgspec.json.Encoder().encode
 
@@ -37,6 +39,7 @@ def parse(line: bytes) -> Parsed:
     """The value that a line of JSON holds, exactly. Raises NotJsonError."""
     try:
         value = _decode(line)
+        _check_nesting(line, value)
         # The fast reader keeps the last of two equal keys. A key has one colon, and every other colon is inside a
         # text: as many colons in as out, and none of them escaped, means that no key was dropped.
         if encode(value).count(b":") == line.count(b":") and b"\\u003" not in line:
@@ -44,6 +47,26 @@ def parse(line: bytes) -> Parsed:
     except (msgspec.MsgspecError, UnicodeError, RecursionError):
         pass
     return _parse_slowly(line)
+
+
+def _check_nesting(line: bytes, value: Any) -> None:
+    """Refuse what later steps, deeper in the stack, could not write again."""
+    if line.count(b"{") + line.count(b"[") <= MAX_NESTING:
+        return
+    depth, level = 0, [value]
+    while level:
+        depth += 1
+        inner: list[Any] = []
+        for item in level:
+            if isinstance(item, dict):
+                inner += item.values()
+            elif isinstance(item, _Members):
+                inner += (member for _, member in item)
+            elif isinstance(item, list):
+                inner += item
+        level = [item for item in inner if isinstance(item, dict | list)]
+    if depth > MAX_NESTING:
+        raise NotJsonError("nested_too_deeply", f"{depth} levels of nesting, more than {MAX_NESTING}")
 
 
 class _Members(list[tuple[str, Any]]):
@@ -71,7 +94,9 @@ def _parse_slowly(line: bytes) -> Parsed:
         raise NotJsonError("not_utf8", f"byte {error.start} is not UTF-8") from error
     set_aside: list[Rescued] = []
     try:
-        return Parsed(_plain(_decoder.decode(text.strip()), (), set_aside), set_aside)
+        value = _decoder.decode(text.strip())
+        _check_nesting(line, value)
+        return Parsed(_plain(value, (), set_aside), set_aside)
     except json.JSONDecodeError as error:
         raise NotJsonError("not_json", f"{error.msg} at character {error.pos}") from error
     except RecursionError as error:
@@ -104,17 +129,24 @@ def _rescued(path: tuple[str, ...], value: Any, reason: str) -> Rescued:
 
 
 def _encodable(value: Any) -> Any:
-    """The value in types that `encode` takes; what is odd becomes JSON text."""
-    if isinstance(value, dict):
-        value = _Members(value.items())
-    if isinstance(value, _Members):
-        members = {key: _encodable(item) for key, item in value}
-        if len(members) == len(value) and all(map(_is_unicode, members)):
-            return members
-        text = ",".join(f"{json.dumps(key)}:{json_text(item)}" for key, item in value)
+    """The value in types that `encode` takes; what is odd becomes JSON text.
+
+    Plain loops: a comprehension would take a second stack frame for every level of nesting.
+    """
+    if isinstance(value, dict | _Members):
+        members = []
+        for key, item in value.items() if isinstance(value, dict) else value:
+            members.append((key, _encodable(item)))
+        whole = dict(members)
+        if len(whole) == len(members) and all(map(_is_unicode, whole)):
+            return whole
+        text = ",".join(f"{json.dumps(key)}:{encode(item).decode()}" for key, item in members)
         return Raw(f"{{{text}}}".encode())
     if isinstance(value, list):
-        return [_encodable(item) for item in value]
+        items = []
+        for item in value:
+            items.append(_encodable(item))
+        return items
     if isinstance(value, str) and (isinstance(value, _Constant) or not _is_unicode(value)):
         return Raw(json.dumps(value).encode())
     return value
@@ -131,3 +163,12 @@ def _is_unicode(text: str) -> bool:
 def json_text(value: Any) -> str:
     """A value as compact JSON, numbers exactly as they were sent."""
     return encode(_encodable(value)).decode()
+
+
+def rescued_in(text: str) -> list[Rescued]:
+    """The entries of `_rescued_data`, exactly as they were written."""
+    entries = []
+    for place, members in _decoder.decode(text):
+        entry = dict(members)
+        entries.append(Rescued(place.partition("~#")[0], json_text(entry["value"]), entry["reason"]))
+    return entries

@@ -123,7 +123,7 @@ class Flattener:
         spellings = self._places.get(name, [])
         values = place.shared.get(key)
         if values is None:
-            reason = self._no_column(name, spellings, row)
+            reason = self._no_column(name, pointer(path), spellings, row)
             if reason:
                 self.rescue(row, Rescued(pointer(path), _text(value), reason))
                 return None
@@ -136,7 +136,9 @@ class Flattener:
             return None
         return values
 
-    def _no_column(self, name: str, spellings: list[_Place], row: int) -> str | None:
+    def _no_column(self, name: str, place: str, spellings: list[_Place], row: int) -> str | None:
+        if names.OWNED_COLUMNS.get(name, place) != place:
+            return f"the column {name} is for {names.OWNED_COLUMNS[name]}"
         if name in names.PARTITION_KEYS:
             return f"{name} is the name of a partition"
         if _filled(spellings, row):

@@ -12,6 +12,8 @@ MAX_COLUMN_LENGTH = 250  # Glue refuses longer column names
 MAX_TABLE_LENGTH = 200  # `segment_type=<table>` must stay within the 255 bytes of a directory name
 
 RESCUED_COLUMN = "_rescued_data"
+# These columns drive partitions and deduplication: no other place of an event may fill them.
+OWNED_COLUMNS = {"message_id": "/messageId", "received_at": "/receivedAt"}
 PARTITION_KEYS = frozenset({"year", "month", "day", "hr", "segment_type"})
 
 _UNCHANGED_PREFIX = re.compile(r"(?:[a-z0-9]|(?<=.)_(?=[a-z0-9]))*")

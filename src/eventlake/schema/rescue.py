@@ -9,12 +9,9 @@ a pointer a `~` is always followed by 0 or 1.
 """
 
 import json
+from collections import Counter
 from collections.abc import Iterable
-from typing import Any, NamedTuple
-
-from eventlake.schema import numbers
-
-_decode = json.JSONDecoder(parse_float=numbers.fraction, parse_int=numbers.whole).decode
+from typing import NamedTuple
 
 
 class Rescued(NamedTuple):
@@ -43,23 +40,12 @@ def keys_of(place: str) -> list[str]:
 
 
 def to_json(entries: Iterable[Rescued]) -> str:
-    """The text of `_rescued_data` for one row."""
-    members: dict[str, str] = {}
+    """The text of `_rescued_data` for one row; `exact_json.rescued_in` reads it back."""
+    members = []
+    times: Counter[str] = Counter()
     for entry in entries:
-        place, count = entry.pointer, 1
-        while place in members:
-            count += 1
-            place = f"{entry.pointer}~#{count}"
-        members[place] = f'{{"value":{entry.json_text},"reason":{json.dumps(entry.reason)}}}'
-    return "{" + ",".join(f"{json.dumps(place)}:{member}" for place, member in members.items()) + "}"
-
-
-def merged(texts: Iterable[str]) -> str:
-    """One `_rescued_data` of two or more; the entries of each stay as they are."""
-    return "{" + ",".join(text[1:-1] for text in texts) + "}"
-
-
-def from_json(text: str) -> dict[str, Any]:
-    """The entries of `_rescued_data`: pointer → {"value", "reason"}, numbers as they were sent."""
-    entries: dict[str, Any] = _decode(text)
-    return entries
+        times[entry.pointer] += 1
+        mark = f"~#{times[entry.pointer]}" if times[entry.pointer] > 1 else ""
+        value = f'{{"value":{entry.json_text},"reason":{json.dumps(entry.reason)}}}'
+        members.append(f"{json.dumps(entry.pointer + mark)}:{value}")
+    return "{" + ",".join(members) + "}"

@@ -18,7 +18,7 @@ from eventlake.schema import exact_json, instants, names, rescue
 from eventlake.schema.cast import BESIDE_THE_CELL, REASONS
 from eventlake.schema.evolve import Column
 from eventlake.schema.kinds import by_kind
-from eventlake.schema.rescue import Rescued, keys_of
+from eventlake.schema.rescue import keys_of
 from eventlake.storage.files import Storage
 
 
@@ -78,15 +78,15 @@ def _as_sent(value: Any) -> Any:
 def _with_rescued(values: dict[tuple[str, str], Any], text: str | None) -> str | None:
     """Give rescued values their cells back; returns the text of those that have none."""
     rest = []
-    for place, entry in rescue.from_json(text).items() if text else ():
-        name = names.column_name(*keys_of(place))
+    for entry in exact_json.rescued_in(text) if text else ():
+        name = names.column_name(*keys_of(entry.pointer))
         cell = next((key for key in values if key[0] == name), None)
-        taken = cell is not None and entry["reason"] not in BESIDE_THE_CELL
-        if taken or entry["reason"] not in REASONS:
-            rest.append(Rescued(place, exact_json.json_text(entry["value"]), entry["reason"]))
+        taken = cell is not None and entry.reason not in BESIDE_THE_CELL
+        if taken or entry.reason not in REASONS:
+            rest.append(entry)
         else:
             if cell is not None:
                 del values[cell]
-            value = entry["value"]
-            values[name, place] = exact_json.encode(value) if isinstance(value, list | dict) else value
+            value = exact_json.parse(entry.json_text.encode()).value
+            values[name, entry.pointer] = exact_json.encode(value) if isinstance(value, list | dict) else value
     return rescue.to_json(rest) if rest else None

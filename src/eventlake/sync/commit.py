@@ -78,9 +78,10 @@ def _roll_forward(workspace: Workspace, manifest: Manifest) -> None:
         workspace.catalog.drop(database, table)
     for change in manifest.tables:
         workspace.catalog.apply(change, run_id=entry.run_id, at=entry.at)
-    for path in (*entry.removed_data_files, *entry.removed_index_files):
-        storage.delete(path)
-    storage.write(report.path(entry.report[0]), report.encoded(entry.report))
     storage.settle()
     workspace.ledger.record(entry)
+    for path in (*entry.removed_data_files, *entry.removed_index_files):  # nobody is told of them any more
+        storage.delete(path)
+    storage.write(report.path(entry.report[0]), report.encoded(entry.report))
+    workspace.runs.finished(entry.run_id, entry.report, entry.at)
     storage.delete_folder(f"{STAGE}/{entry.run_id}")

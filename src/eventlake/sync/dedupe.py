@@ -63,12 +63,20 @@ class Count(NamedTuple):
         )
 
 
+class NewIds(NamedTuple):
+    """A file with the ids of messages that are new in the lake."""
+
+    path: str
+    messages: int
+    checksum: int
+
+
 @dataclass
 class DedupeResult:
     files: dict[int, Count]
     tables: dict[int, Count]  # by table key
     dropped: str | None  # rows that are not to be published
-    new_ids: str | None  # a share of the run's index
+    new_ids: NewIds | None  # a share of the run's index
     carried: str | None  # rows of the lake that only the lake has
     carried_rows: dict[int, int] = field(default_factory=dict)  # by table key
 
@@ -80,7 +88,7 @@ class Kept:
     files: dict[int, Count] = field(default_factory=dict)
     tables: dict[str, Count] = field(default_factory=dict)
     dropped: list[str] = field(default_factory=list)
-    new_ids: list[str] = field(default_factory=list)
+    new_ids: list[NewIds] = field(default_factory=list)
     carried: list[str] = field(default_factory=list)
     carried_rows: dict[str, int] = field(default_factory=dict)
 
@@ -106,8 +114,8 @@ def combine(results: Iterable[DedupeResult], table_names: Mapping[int, str]) -> 
 def dedupe(context: DedupeContext, share: Share) -> DedupeResult:
     """Decide about one share of the messages."""
     staged, where = _staged(context, share)
-    lake = _Lake(context, share, staged)
     readable = ~np.isin(staged["file"], list(context.failed_files))
+    lake = _Lake(context, share, staged, readable)
     first = _first_of_each(staged, "high", "low") & readable
     again = np.zeros(len(staged), bool)
     new = first if context.mode is Mode.REBUILD else first & ~lake.holds
@@ -118,7 +126,7 @@ def dedupe(context: DedupeContext, share: Share) -> DedupeResult:
         files=_counts(staged, "file", new, again, readable),
         tables=_counts(staged, "table", new, again, readable),
         dropped=write.dropped(staged, where, ~(new | again)),
-        new_ids=write.ids(Ids({name: staged[name][new] for name in ids.INDEX_FIELDS}), "ids"),
+        new_ids=write.new_ids(Ids({name: staged[name][new] for name in ids.INDEX_FIELDS})),
         carried=write.ids(lake.carried, "carried"),
         carried_rows=_tally(lake.carried["table"]),
     )
@@ -162,7 +170,7 @@ def _first_of_each(staged: Ids, *fields: str) -> Any:
 class _Lake:
     """What the lake has of the staged messages, and what it has that is not staged."""
 
-    def __init__(self, context: DedupeContext, share: Share, staged: Ids) -> None:
+    def __init__(self, context: DedupeContext, share: Share, staged: Ids, readable: Any) -> None:
         self.holds = np.zeros(len(staged), bool)
         self.is_row = np.zeros(len(staged), bool)
         carried = [ids.empty(ids.INDEX_FIELDS)]
@@ -174,7 +182,7 @@ class _Lake:
                 self.holds |= held
                 if context.mode is not Mode.SYNC:
                     rows = file.read(share, ids.INDEX_FIELDS)
-                    is_row = held.copy()
+                    is_row = held & readable  # what a broken file gave will not be written: the lake must keep it
                     if context.mode is Mode.REPLAY:
                         for name in ("received", "table"):
                             is_row[held] &= rows[name][places[held]] == staged[name][held]
@@ -242,6 +250,10 @@ class _Writer:
         with self._storage.open_output(path) as sink:
             sink.write(np.sort(rows, order=["table", "staged", "row"]).tobytes())
         return path
+
+    def new_ids(self, messages: Ids) -> NewIds | None:
+        path = self.ids(messages, "ids")
+        return NewIds(path, len(messages), ids.checksum(messages)) if path else None
 
     def ids(self, messages: Ids, name: str) -> str | None:
         if not len(messages):

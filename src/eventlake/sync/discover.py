@@ -63,6 +63,6 @@ def _loaded(workspace: Workspace, job: Job) -> Found:
 
 def _index(workspace: Workspace, job: Job, since: int | None = None) -> tuple[list[str], list[str]]:
     """The files of the index that are there, and those that are lost."""
-    paths = workspace.ledger.index_files(job.source.id, synced_since=since)
+    paths = [file.path for file in workspace.ledger.index_files(job.source.id, synced_since=since)]
     there = [path for path in paths if workspace.storage.stat(path)]
     return there, sorted(set(paths) - set(there))

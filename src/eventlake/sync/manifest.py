@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 from eventlake.catalog.base import TableChange
-from eventlake.control.ledger import Entry, LakeFile, LoadedFile
+from eventlake.control.ledger import Entry, IndexFile, LakeFile, LoadedFile
 from eventlake.lake.layout import INDEX, QUARANTINE
 from eventlake.reports import report
 from eventlake.schema.evolve import Column
@@ -38,7 +38,10 @@ def manifest_of(workspace: Workspace, job: Job, head: report.RunHead, outcome: O
     finish_ns = workspace.clock.now_ns()
     run_id, source_id = head.run_id, job.source.id
     index = {
-        path: f"{INDEX}/source={source_id}/{run_id}-{number}.ids" for number, path in enumerate(outcome.kept.new_ids)
+        part.path: IndexFile(
+            f"{INDEX}/source={source_id}/{run_id}-{number}.ids", run_id, part.messages, f"{part.checksum:032x}"
+        )
+        for number, part in enumerate(outcome.kept.new_ids)
     }
     # The lines that a replay cannot read were put aside when they came first.
     bad_lines = [] if job.is_replay else outcome.staged.quarantine
@@ -47,7 +50,7 @@ def manifest_of(workspace: Workspace, job: Job, head: report.RunHead, outcome: O
         for number, path in enumerate(bad_lines)
     }
     data = [file for part in outcome.published for file in part.files]
-    tables = _table_changes(job, outcome)
+    tables = _table_changes(workspace, job, outcome)
     lines = report.finished(head, finish_ns, _table_lines(workspace, job, outcome), _extra(job, outcome))
     entry = Entry(
         run_id=run_id,
@@ -78,7 +81,11 @@ def manifest_of(workspace: Workspace, job: Job, head: report.RunHead, outcome: O
     )
     return Manifest(
         entry=entry,
-        moves=[*((file.written, file.path) for file in data), *index.items(), *quarantine.items()],
+        moves=[
+            *((file.written, file.path) for file in data),
+            *((written, file.path) for written, file in index.items()),
+            *quarantine.items(),
+        ],
         tables=tables,
         dropped_tables=_dropped(workspace, job, tables),
     )
@@ -112,8 +119,9 @@ def _loaded_files(source_id: str, run_id: str, outcome: Outcome) -> list[LoadedF
     ]
 
 
-def _table_changes(job: Job, outcome: Outcome) -> list[TableChange]:
+def _table_changes(workspace: Workspace, job: Job, outcome: Outcome) -> list[TableChange]:
     rules = job.source.rules
+    known = {(table.database, table.name) for table in workspace.catalog.tables(job.source.id)}
     partitions: dict[str, set[tuple[str, ...]]] = {}
     rescued: Counter[str] = Counter()
     for part in outcome.published:
@@ -124,7 +132,8 @@ def _table_changes(job: Job, outcome: Outcome) -> list[TableChange]:
         name = plan.segment_type
         if not partitions.get(name) and plan.is_new:
             continue  # all its rows were duplicates: there is nothing to show
-        added = plan.added
+        # A table that a rebuild gives another name brings its columns along.
+        added = plan.added if (rules.database, rules.table_name(name)) in known else plan.columns
         if rescued[name]:
             added += (Column(RESCUED_COLUMN, ColumnType.STRING, ""),)
         changes.append(
@@ -214,7 +223,7 @@ def _extra(job: Job, outcome: Outcome) -> dict[str, Any]:
     if failed:
         extra["failed_files"] = failed
     notices = []
-    if not found.files:
+    if not found.files and not carried:
         notices.append("No data found")
     if failed:
         notices.append(f"{len(failed)} raw files could not be read; the next sync tries them again")

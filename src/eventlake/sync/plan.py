@@ -1,7 +1,7 @@
 """Decisions on the driver, from what was seen: how tables grow and how the work is shared out. No data is touched."""
 
 import heapq
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple, TypeVar
 
@@ -76,6 +76,13 @@ def combine(results: Iterable[StageResult]) -> Staged:
             joined.evidence = join([joined.evidence, table.evidence])
     whole.files.sort(key=lambda count: count.file.number)
     return whole
+
+
+def tables_within(limit: int, known: Collection[str], staged: Staged) -> frozenset[str] | None:
+    """The tables that the limit allows, the most used of the new ones first; None if all are allowed."""
+    new = sorted(staged.tables.keys() - set(known), key=lambda name: (-staged.tables[name].rows, name))
+    room = max(0, limit - len(known))
+    return frozenset(known) | frozenset(new[:room]) if len(new) > room else None
 
 
 class TablePlan(NamedTuple):

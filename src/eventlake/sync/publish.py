@@ -22,6 +22,7 @@ from eventlake.lake.staging import RECEIVED, RESCUED, Field, Segment, read_segme
 from eventlake.schema import names, rescue
 from eventlake.schema.cast import NO_ROOM, cast, value_text
 from eventlake.schema.evolve import Column
+from eventlake.schema.exact_json import rescued_in
 from eventlake.schema.kinds import Typed
 from eventlake.schema.names import RESCUED_COLUMN
 from eventlake.schema.rescue import Rescued
@@ -165,12 +166,11 @@ class _Rescues:
     """The rescued values of some rows."""
 
     def __init__(self, counts: Counter[str]) -> None:
-        self._texts: dict[int, list[str]] = {}
         self._entries: dict[int, list[Rescued]] = {}
         self._counts = counts
 
     def __bool__(self) -> bool:
-        return bool(self._texts or self._entries)
+        return bool(self._entries)
 
     def add(self, row: int, entry: Rescued, column: str) -> None:
         self._entries.setdefault(row, []).append(entry)
@@ -180,12 +180,9 @@ class _Rescues:
         """What flattening rescued already."""
         for row, text in enumerate(texts.to_pylist()):
             if text is not None:
-                self._texts.setdefault(row, []).append(text)
-                for place in rescue.from_json(text):
-                    self._counts[names.column_name(*rescue.keys_of(place))] += 1
+                for entry in rescued_in(text):
+                    self.add(row, entry, names.column_name(*rescue.keys_of(entry.pointer)))
 
     def column(self, rows: int) -> pa.Array:
-        for row, entries in self._entries.items():
-            self._texts.setdefault(row, []).append(rescue.to_json(entries))
-        texts = [rescue.merged(self._texts[row]) if row in self._texts else None for row in range(rows)]
+        texts = [rescue.to_json(self._entries[row]) if row in self._entries else None for row in range(rows)]
         return pa.array(texts, pa.string())

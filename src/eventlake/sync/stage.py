@@ -59,8 +59,9 @@ class StageContext:
     rules: LakeRules
     known_columns: dict[str, tuple[str, ...]]
     column_limit: int
-    table_limit: int
+    table_limit: int  # new tables that one task may find
     scope: Scope | None = None
+    only_tables: frozenset[str] | None = None  # the tables that may be, if the limit decides
 
 
 @dataclass
@@ -104,7 +105,7 @@ def stage(context: StageContext, files: list[RawFile]) -> StageResult:
         for file in files:
             task.take(file)
         task.finish()
-    quarantine.close()
+    quarantine.close(without={count.file.path for count in task.counts.values() if count.error})
     return StageResult(
         files=list(task.counts.values()),
         tables=task.tables,
@@ -202,7 +203,8 @@ class _Task:
     def _new_buffer(self, segment_type: str) -> TableBuffer | None:
         known = self._context.known_columns
         if segment_type not in known:
-            if len(known) + self._new_tables >= self._context.table_limit:
+            only = self._context.only_tables
+            if segment_type not in only if only is not None else self._new_tables >= self._context.table_limit:
                 return None
             self._new_tables += 1
         self.tables[segment_type] = StagedTable()

@@ -1,7 +1,7 @@
 """The steps of a run that are spread over Spark, and the planning between them."""
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Protocol, TypeVar
 
 from eventlake.control.ledger import LakeFile
@@ -20,6 +20,8 @@ from eventlake.workspace import Workspace
 Task = TypeVar("Task")
 Result = TypeVar("Result")
 Context = TypeVar("Context")
+
+NAMES_TO_CHOOSE_FROM = 1000  # tables beyond the limit that a task looks at, to keep the most used ones
 
 Progress = Callable[[str, int, int], None]
 """Called with the step, the number of its tasks that are done, and how many there are."""
@@ -63,11 +65,16 @@ class Steps:
             rules=self.job.source.rules,
             known_columns={name: tuple(c.name for c in s.columns) for name, s in self._schemas().items()},
             column_limit=settings.column_limit,
-            table_limit=settings.table_limit,
+            table_limit=settings.table_limit + NAMES_TO_CHOOSE_FROM,
             scope=self.job.scope,
         )
         tasks = plan.stage_tasks(found.files, self.runner.parallelism)
-        return plan.combine(self._spread("stage", stage.stage, context, tasks))
+        staged = plan.combine(self._spread("stage", stage.stage, context, tasks))
+        allowed = plan.tables_within(settings.table_limit, context.known_columns.keys(), staged)
+        if allowed is not None:  # tasks do not know of each other's new tables: once more, with the tables that may be
+            context = replace(context, only_tables=allowed)
+            staged = plan.combine(self._spread("stage", stage.stage, context, tasks))
+        return staged
 
     def dedupe(self, found: Found, staged: Staged) -> Kept:
         if not staged.rows and not self.job.is_replay:
@@ -122,8 +129,6 @@ class Steps:
     def _schemas(self) -> Mapping[str, TableSchema]:
         """The tables that exist, by segment type, with the types that the job asks for."""
         schemas: dict[str, TableSchema] = {}
-        if self.job.mode is Mode.REBUILD:
-            return schemas
         for table in self.workspace.catalog.tables(self.job.source.id):
             schema = TableSchema(tuple(c for c in table.schema.columns if c.name != RESCUED_COLUMN))
             for name, new_type in self.job.new_types.get(table.segment_type, {}).items():

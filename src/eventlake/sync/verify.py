@@ -8,6 +8,7 @@ spread over Spark. What differs is named: which file, which table and hour, how 
 from collections.abc import Callable, Iterator, Sequence
 from typing import NamedTuple, TypeVar
 
+from eventlake.control.ledger import IndexFile
 from eventlake.control.locks import only_run
 from eventlake.control.sources import Source
 from eventlake.lake import ids
@@ -108,27 +109,39 @@ class _Checks:
 
     def messages(self) -> Iterator[Finding]:
         """Partitions whose rows are not those of the index, and an index that is not what was loaded."""
-        paths = self._workspace.ledger.index_files(self._source.id)
+        files = self._workspace.ledger.index_files(self._source.id)
         expected: dict[tuple[int, int], Messages] = {}
         there = []
-        for path, sums in zip(paths, self._spread("index", inspect.inspect_index, paths), strict=True):
+        sums_of = self._spread("index", inspect.inspect_index, [file.path for file in files])
+        for file, sums in zip(files, sums_of, strict=True):
             if sums is None:
-                yield Finding("index_file_gone", path, "copies of its messages would not be noticed")
-            else:
-                there.append(path)
-            for key, part in (sums or {}).items():
+                yield Finding("index_file_gone", file.path, "copies of its messages would not be noticed")
+                continue
+            there.append(file.path)
+            whole = Messages()
+            for key, part in sums.items():
                 expected[key] = expected.get(key, Messages()).plus(part)
-        loaded = Messages()
-        for file in self._raw.values():
-            loaded = loaded.plus(Messages(file.loaded, int(file.checksum, 16)))
-        indexed = Messages()
-        for part in expected.values():
-            indexed = indexed.plus(part)
-        if loaded != indexed:
-            yield Finding(
-                "books", self._source.slug, f"{loaded.rows} rows loaded by the ledger, {indexed.rows} in the index"
-            )
+                whole = whole.plus(part)
+            if whole != Messages(file.messages, int(file.checksum, 16)):
+                detail = f"{file.messages} messages when it was written, {whole.rows} now"
+                yield Finding("index_file_changed", file.path, detail)
+        yield from self._books(files)
         yield from self._suspects(expected, tuple(there))
+
+    def _books(self, index: Sequence[IndexFile]) -> Iterator[Finding]:
+        """Runs whose report does not tell what they added to the index."""
+        added: dict[str, Messages] = {}
+        for file in index:
+            added[file.run_id] = added.get(file.run_id, Messages()).plus(
+                Messages(file.messages, int(file.checksum, 16))
+            )
+        for run in self._workspace.runs.latest(1_000_000, self._source.id):
+            if run.report and run.run_id in added:
+                books = run.report[0]["books"]
+                told = Messages(books["loaded"], int(books["checksum"], 16))
+                if told != added[run.run_id]:
+                    detail = f"{told.rows} rows loaded by the report, {added[run.run_id].rows} in the index"
+                    yield Finding("books", f"run {run.run_id}", detail)
 
     def _suspects(self, expected: dict[tuple[int, int], Messages], index: tuple[str, ...]) -> Iterator[Finding]:
         width = self._context.partition_width
