@@ -687,7 +687,7 @@ def test_the_demo_runs_to_its_end_and_the_commands_it_recommends_work(tmp_path: 
     scratch = Folder(tmp_path / "scratch")
     recommended = re.findall(r"^  eventlake (.+?)   #", tour.out, re.MULTILINE)
     assert len(recommended) >= 5
-    answers = {line.split()[2]: here(*shlex.split(line)) for line in recommended}
+    answers = {line.split()[-1]: here(*shlex.split(line)) for line in recommended}
     assert "3,000 rows" in answers["verify"].out
     assert sum(table["rows"] for table in scratch.ask("tables", "--json").value) == 3000
     assert "is a workspace already" in here.refused("demo", "--dir", "scratch")

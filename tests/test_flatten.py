@@ -32,6 +32,9 @@ from strategies import (
 
 Rows = list[Counter[Leaf]]
 
+# Partitions and deduplication rest on these columns: no other key may fill them.
+OWNERS: dict[str, tuple[str, ...]] = {"message_id": ("messageId",), "received_at": ("receivedAt",)}
+
 
 def flattened(*lines: bytes | dict[str, Any], **options: Any) -> Chunk:
     flattener = Flattener(**options)
@@ -304,6 +307,14 @@ def test_the_names_of_partitions_are_not_given_to_columns(key: str) -> None:
     name = names.snake(key)
     assert row_of(chunk) == {f"properties_{name}": 2}
     assert reasons(chunk) == {f"/{key}": f"{name} is the name of a partition"}
+
+
+@pytest.mark.parametrize(("owner", "other"), [("messageId", "message_id"), ("receivedAt", "Received At")])
+def test_only_its_owner_fills_a_column_that_the_lake_rests_on(owner: str, other: str) -> None:
+    chunk = flattened({other: 1}, {other: 2, owner: 3}, {owner: 4, other: 5}, {"properties": {owner: 6}})
+    name = names.snake(owner)
+    assert [row_of(chunk, row) for row in range(4)] == [{}, {name: 3}, {name: 4}, {f"properties_{name}": 6}]
+    assert [list(reasons(chunk, row)) for row in range(4)] == [[f"/{other}"], [f"/{other}"], [f"/{other}"], []]
 
 
 def test_no_key_reaches_the_column_of_rescued_values() -> None:

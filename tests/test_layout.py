@@ -132,14 +132,14 @@ def test_a_hostile_event_name_stays_inside_the_lake(lake: Lake) -> None:
 
 def test_past_the_table_limit_old_tables_go_on_and_new_events_are_kept_aside(lake: Lake) -> None:
     lake.workspace.sources.change("web", {"table_limit": "2"})
-    lake.put(track("One", "m1"), track("Two", "m2"), track("Three", "m3"))
+    lake.put(track("One", "m1"), track("Two", "m2"), track("Two", "m2b"), track("Zero", "m3"))
     report = lake.sync()
     lake.put(track("One", "m4"), track("Four", "m5"))
     again = lake.sync()
     assert lake.tables() == ["track_one", "track_two"]
     assert len(lake.rows("track_one")) == 2
     assert [r[0]["books"]["quarantined"] for r in (report, again)] == [1, 1]
-    assert any("refused (table_limit): track_three" in notice for notice in report[0]["notices"])
+    assert any("refused (table_limit): track_zero" in notice for notice in report[0]["notices"])
     kept = lake.query("select reason, content from __segment_datalake.quarantine order by line")
     assert [row["reason"] for row in kept] == ["table_limit", "table_limit"]
 
