@@ -32,9 +32,6 @@ from strategies import (
 
 Rows = list[Counter[Leaf]]
 
-# Partitions and deduplication rest on these columns: no other key may fill them.
-OWNERS: dict[str, tuple[str, ...]] = {"message_id": ("messageId",), "received_at": ("receivedAt",)}
-
 
 def flattened(*lines: bytes | dict[str, Any], **options: Any) -> Chunk:
     flattener = Flattener(**options)

@@ -50,7 +50,14 @@ def import_file(storage: Storage, source_id: str, file: Path, *, now_micros: int
     with file.open("rb") as raw:
         while block := raw.read(1 << 20):
             digest.update(block)
-    target = layout.path(source_id, _received_day(file, now_micros), f"{digest.hexdigest()}.gz")
+    name = f"{digest.hexdigest()}.gz"
+    day = _received_day(file)
+    if day is None:  # the content does not tell: it may be in the archive under any day
+        there = next((raw.path for raw in layout.raw_files(storage, source_id) if raw.path.endswith(f"/{name}")), None)
+        if there:
+            return Imported(file, there, is_new=False)
+        day = _folder_day(file, now_micros)
+    target = layout.path(source_id, day, name)
     if storage.stat(target):
         return Imported(file, target, is_new=False)
     hidden = f"{target.rpartition('/')[0]}/.{uuid.uuid4().hex}"
@@ -66,17 +73,20 @@ def import_file(storage: Storage, source_id: str, file: Path, *, now_micros: int
     return Imported(file, target, is_new=True)
 
 
-def _received_day(file: Path, now_micros: int) -> int:
-    """When the first event of a file was received; else the day its folder names; else today."""
+def _received_day(file: Path) -> int | None:
+    """When the first event of a file that tells it was received."""
     with file.open("rb") as raw:
         for event in _first_events(raw):
             received = event.get("receivedAt")
             instant = instants.parse(received) if isinstance(received, str) else None
             if instant:
                 return instant.micros
-    if re.fullmatch(r"\d{12,13}", file.parent.name):
-        return int(file.parent.name) * 1000
-    return now_micros
+    return None
+
+
+def _folder_day(file: Path, now_micros: int) -> int:
+    """The day that a folder of a Segment archive names; else today."""
+    return int(file.parent.name) * 1000 if re.fullmatch(r"\d{12,13}", file.parent.name) else now_micros
 
 
 def _first_events(raw: Any) -> Iterator[dict[str, Any]]:

@@ -5,7 +5,7 @@ import zlib
 from collections.abc import Iterator
 from typing import Any, NamedTuple
 
-from isal import igzip
+from isal import igzip, isal_zlib
 
 from eventlake.storage.files import new_digest
 
@@ -58,7 +58,7 @@ def read_lines(raw: Any) -> Iterator[Lines | LongLine]:
     """The lines of a gzip or plain file. Raises UnreadableFileError when the file breaks off."""
     try:
         yield from _lines(_decompressed(raw))
-    except (EOFError, OSError, zlib.error) as error:
+    except (EOFError, OSError, zlib.error, isal_zlib.error) as error:  # type: ignore[misc] # it is an exception class
         raise UnreadableFileError(f"{type(error).__name__}: {error}") from error
 
 
@@ -83,6 +83,9 @@ def _lines(blocks: Iterator[bytes]) -> Iterator[Lines | LongLine]:
             block = block[end + 1 :]  # noqa: PLW2901
         lines = (rest + block).split(b"\n")
         rest = lines.pop()
+        if lines and len(lines[0]) > MAX_LINE:  # only the first can be: a block is shorter than that
+            yield LongLine(number, lines[0][:SAMPLE], len(lines[0]))
+            number, lines = number + 1, lines[1:]
         if lines:
             yield Lines(number, lines)
             number += len(lines)
