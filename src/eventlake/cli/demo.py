@@ -92,7 +92,7 @@ def _sync(place: Workspace, source: Source, runner: Runner) -> None:
 
 def _step(words: str) -> None:
     output.out.print()
-    output.out.print(words, style="bold", markup=False)
+    output.out.print(words, style="bold")
 
 
 def _archive(place: Workspace, source: Source, recipe: Recipe, folder: Path, *, files: int) -> None:
@@ -111,14 +111,14 @@ def _archive(place: Workspace, source: Source, recipe: Recipe, folder: Path, *, 
 
 def _show(place: Workspace, sql: str) -> None:
     found = engine.query(place, sql)
-    output.out.print(" ".join(sql.split()), style="dim", markup=False, soft_wrap=True)
+    output.out.print(" ".join(sql.split()), style="dim", soft_wrap=True)
     output.table(None, found.column_names, [list(row.values()) for row in found.to_pylist()])
 
 
 def _show_chart(place: Workspace) -> None:
     rows = engine.query(place, _EVENTS_PER_HOUR).to_pylist()
-    output.out.print(" ".join(_EVENTS_PER_HOUR.split()), style="dim", markup=False, soft_wrap=True)
-    output.out.print(output.columns_chart([row["events"] for row in rows]), style="cyan", markup=False)
+    output.out.print(" ".join(_EVENTS_PER_HOUR.split()), style="dim", soft_wrap=True)
+    output.out.print(output.columns_chart([row["events"] for row in rows]), style="cyan")
     hours = "".join(f"{row['hr']:<8}" for row in rows[::4])
     output.out.print(f"{hours}\n{sum(row['events'] for row in rows):,} page views in {len(rows)} hours", style="dim")
 
@@ -132,5 +132,5 @@ def _what_next(scratch: Path) -> None:
         ("replay shop --all", "load everything again: adds nothing"),
         ("verify", "do archive, files, catalog and books agree?"),
     ):
-        output.out.print(f"  eventlake -C {scratch} {command}   [dim]# {words}[/dim]", soft_wrap=True)
-    output.out.print("  eventlake init my-lake   [dim]# your own[/dim]")
+        output.say(f"  eventlake -C {scratch} {command}   ", (f"# {words}", "dim"))
+    output.say("  eventlake init my-lake   ", ("# your own", "dim"))

@@ -42,7 +42,7 @@ def tables(as_json: JsonFlag = False) -> None:
         for t in shown
     ]
     output.table(None, columns, rows, numbers=columns[1:6])
-    output.out.print(f"[dim]also: {SYSTEM}.sync_reports, {SYSTEM}.quarantine[/dim]")
+    output.say((f"also: {SYSTEM}.sync_reports, {SYSTEM}.quarantine", "dim"))
 
 
 def _summary(place: Workspace, table: CatalogTable) -> dict[str, Any]:
@@ -120,10 +120,7 @@ def _show_columns(columns: list[dict[str, Any]], as_json: bool, summary: dict[st
     ]
     output.table(summary["table"], ("column", "type", "from", "since", ""), rows)
     if "location" in summary:
-        output.out.print(
-            f"[dim]{summary['rows']:,} rows in {summary['files']:,} files, {summary['location']}[/dim]",
-            soft_wrap=True,
-        )
+        output.say((f"{summary['rows']:,} rows in {summary['files']:,} files, {summary['location']}", "dim"))
 
 
 def query(
@@ -224,9 +221,8 @@ def report(
                 }
             )
         else:
-            output.out.print(
-                f"{name}: run {run.run_id} is at the step [bold]{run.step}[/bold] since {output.moment(run.started_at)}"
-            )
+            since = output.moment(run.started_at)
+            output.say(f"{name}: run {run.run_id} is at the step ", (run.step, "bold"), f" since {since}")
         return
     if as_json:
         for line in run.report:

@@ -19,8 +19,9 @@ from rich.progress import (
 from rich.table import Table
 from rich.text import Text
 
-out = Console(highlight=False)
-talk = Console(stderr=True, highlight=False)
+# No markup: names of folders and events may hold square brackets.
+out = Console(highlight=False, markup=False)
+talk = Console(stderr=True, highlight=False, markup=False, soft_wrap=True)
 
 _encoder = msgspec.json.Encoder(decimal_format="number", enc_hook=str)
 _BARS = " ▁▂▃▄▅▆▇█"
@@ -42,6 +43,11 @@ def table(
     for row in rows:
         shown.add_row(*(cell if isinstance(cell, Text) else Text(text(cell)) for cell in row))
     out.print(shown)
+
+
+def say(*parts: str | tuple[str, str]) -> None:
+    """A line for people on stdout: texts, or texts with a style."""
+    out.print(Text.assemble(*parts), soft_wrap=True)
 
 
 def text(value: Any) -> str:

@@ -10,8 +10,8 @@ from eventlake.cli import output
 def show_report(name: str, lines: list[dict[str, Any]]) -> None:
     head, tables = lines[0], lines[1:]
     if head["status"] == "failed":
-        output.talk.print(f"{name}: run {head['run_id']} failed ({head['error_code']})", style="bold red", markup=False)
-        output.talk.print(head["error"], markup=False)
+        output.talk.print(f"{name}: run {head['run_id']} failed ({head['error_code']})", style="bold red")
+        output.talk.print(head["error"])
         return
     books = head["books"]
     what = {"sync": "sync", "replay": "replay", "rebuild": "rebuild"}[head["kind"]]
@@ -22,9 +22,9 @@ def show_report(name: str, lines: list[dict[str, Any]]) -> None:
     sums = " + ".join(
         f"{books[word]:,} {word}" for word in others if books[word] or word in ("duplicates", "quarantined")
     )
-    output.out.print(
-        f"  {books['lines']:,} lines read = {books['loaded']:,} rows loaded + {sums}   "
-        f"[dim]{head['files_read']:,} raw files → {head['data_files']:,} data files, {output.size(head['bytes'])}[/dim]"
+    output.say(
+        f"  {books['lines']:,} lines read = {books['loaded']:,} rows loaded + {sums}   ",
+        (f"{head['files_read']:,} raw files → {head['data_files']:,} data files, {output.size(head['bytes'])}", "dim"),
     )
     if "rewritten" in head:
         output.out.print(
@@ -54,4 +54,4 @@ def _show_tables(tables: list[dict[str, Any]], limit: int = 15) -> None:
     columns = ("  table", "", "rows", "duplicates", "rescued", "partitions", "new columns")
     output.table(None, columns, rows, numbers=columns[2:])
     if len(tables) > limit:
-        output.out.print(f"  [dim]… and {len(tables) - limit} more tables; all of them: eventlake report --json[/dim]")
+        output.say((f"  … and {len(tables) - limit} more tables; all of them: eventlake report --json", "dim"))
