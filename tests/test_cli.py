@@ -605,13 +605,13 @@ def test_an_import_that_cannot_write_says_what_to_do(small: Folder, tmp_path: Pa
 @pytest.mark.parametrize("name", ["lake/segment-stage", "logs", "locks"])
 def test_a_sync_that_cannot_write_says_what_to_do(small: Folder, tmp_path: Path, name: str) -> None:
     copy = in_the_way(small, tmp_path, name)
-    assert name.rpartition("/")[2] in failed(copy.run("sync", "--json"), 1)
+    assert name.rpartition("/")[2] in failed(copy.run("sync"), 1)
     assert copy.ask("tables", "--json").value == []
 
 
 def test_a_sync_that_failed_to_publish_is_made_good_by_the_next(small: Folder, tmp_path: Path) -> None:
     copy = in_the_way(small, tmp_path, "lake/segment-data")
-    assert "segment-data" in failed(copy.run("sync", "--json"), 1)
+    assert "segment-data" in failed(copy.run("sync"), 1)
     assert copy.ask("tables", "--json").value == []
     (copy.path / "lake" / "segment-data").unlink()
     assert copy("sync", "--json").lines[0]["books"]["loaded"] == 1

@@ -149,7 +149,7 @@ def test_any_split_over_runs_keeps_one_row_per_message_and_only_appends_columns(
             assert all(now[table][: len(columns)] == columns for table, columns in before.items())
             before = now
         rows = [row for table in lake.tables() for row in lake.rows(table)]
-        expected = {dict(read_exactly(line.decode("utf-8-sig")))["messageId"] for line in lines}
+        expected = {dict(reversed(read_exactly(line.decode("utf-8-sig"))))["messageId"] for line in lines}
         assert sorted(row["message_id"] for row in rows) == sorted(expected)
 
 

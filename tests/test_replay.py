@@ -88,7 +88,7 @@ def test_a_replay_brings_lost_files_back(lake: Lake) -> None:
 
 
 def test_rows_whose_raw_file_is_gone_are_carried_over(lake: Lake) -> None:
-    properties = {"n": 1, "d": 1.5, "t": "2026-01-01T00:00:00Z", "b": True, "s": "x", "l": [1]}
+    properties = {"n": 1, "d": 1.5, "big": 10**31 + 1, "t": "2026-01-01T00:00:00Z", "b": True, "s": "x", "l": [1]}
     raw = lake.put(track("A", "m1", properties=properties))
     lake.sync()
     odd = {"n": "n/a", "d": 0.1234567, "t": "soon", "b": "maybe", "productId": 1, "product_id": 2}

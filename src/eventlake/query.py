@@ -26,12 +26,14 @@ _PART_OF_NAME = re.compile(r'"((?:[^"]|"")*)"|([^."\s]+)')
 
 def query(workspace: Workspace, sql: str) -> pa.Table:
     """The rows that a query gives. Tables are called `<database>.<table>`."""
+    if not sql.strip():
+        raise InvalidSettingsError("there is no query", fix='for example `eventlake query "select 1"`')
     connection = duckdb.connect(":memory:")
     try:
         connection.execute("SET TimeZone = 'UTC'")
         _make_views(workspace, connection, _wanted(connection, sql))
         found = connection.sql(sql)
-        return found.to_arrow_table() if found else pa.table({})
+        return _named_apart(found.to_arrow_table()) if found else pa.table({})
     except duckdb.Error as error:
         raise InvalidSettingsError(
             f"the query failed: {error}",
@@ -39,6 +41,18 @@ def query(workspace: Workspace, sql: str) -> pa.Table:
         ) from error
     finally:
         connection.close()
+
+
+def _named_apart(rows: pa.Table) -> pa.Table:
+    """A join may give two columns one name; the second is called `name_1`, as DuckDB does in a subquery."""
+    names: list[str] = []
+    for name in rows.column_names:
+        count, unique = 0, name
+        while unique in names:
+            count += 1
+            unique = f"{name}_{count}"
+        names.append(unique)
+    return rows.rename_columns(names)
 
 
 def _wanted(connection: duckdb.DuckDBPyConnection, sql: str) -> set[tuple[str, str]] | None:
@@ -62,7 +76,8 @@ def _make_views(
     workspace: Workspace, connection: duckdb.DuckDBPyConnection, wanted: set[tuple[str, str]] | None
 ) -> None:
     views = {}
-    for table in workspace.catalog.tables():
+    tables = workspace.catalog.tables()
+    for table in tables:
         if wanted is None or (table.database, table.name) in wanted:
             files = [f.path for f in workspace.ledger.data_files(table.source_id, table.segment_type)]
             columns = [(c.name, _DUCK_TYPES[c.type.value]) for c in table.schema.columns]
@@ -74,7 +89,7 @@ def _make_views(
         views[SYSTEM_DATABASE, "sync_reports"] = _reports_view(workspace)
     if wanted is None or (SYSTEM_DATABASE, "quarantine") in wanted:
         views[SYSTEM_DATABASE, "quarantine"] = _quarantine_view(workspace)
-    for database in sorted({database for database, _ in views}):
+    for database in sorted({SYSTEM_DATABASE, *(table.database for table in tables)}):
         connection.execute(f"CREATE SCHEMA IF NOT EXISTS {_name(database)}")
     for (database, name), select in views.items():
         connection.execute(f"CREATE VIEW {_name(database)}.{_name(name)} AS {select}")
@@ -93,7 +108,8 @@ def _view(workspace: Workspace, columns: Sequence[tuple[str, str]], files: list[
 
 
 def _reports_view(workspace: Workspace) -> str:
-    files = [report.path(run.report[0]) for run in workspace.runs.latest(1_000_000) if run.report]
+    told = (report.path(run.report[0]) for run in workspace.runs.latest(1_000_000) if run.report)
+    files = [path for path in told if workspace.storage.stat(path)]  # a full disk may have kept one from being written
     columns = list(REPORT_COLUMNS.items())
     spec = ", ".join(f"{_text(name)}: {_text(kind)}" for name, kind in columns if name != "day")
     typed = ", ".join(f"CAST(NULL AS {kind}) AS {_name(name)}" for name, kind in columns)

@@ -170,7 +170,7 @@ def _run_all(place: Workspace, work: list[Job], as_json: bool) -> None:
                 if as_json:
                     _print_failure(place, job)
                 if len(work) > 1:
-                    output.talk.print(f"{job.source.slug}: {error}", style="red")
+                    output.talk.print(output.printable(f"{job.source.slug}: {error}"), style="red")
                 continue
             if as_json:
                 for line in lines:

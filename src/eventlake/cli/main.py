@@ -10,7 +10,7 @@ from rich.text import Text
 
 from eventlake import __version__
 from eventlake.cli import check, demo, load, look, sources, state
-from eventlake.cli.output import talk
+from eventlake.cli.output import printable, talk
 from eventlake.errors import EventLakeError
 from eventlake.workspace import CONFIG, Workspace
 
@@ -90,11 +90,18 @@ def main() -> None:
     try:
         app()
     except EventLakeError as error:
-        if _verbose:
-            traceback.print_exc()
-        talk.print(Text.assemble(("Error: ", "bold red"), error.problem))
-        talk.print(Text.assemble(("Fix:   ", "bold"), error.fix))
+        _show_error(error.problem, error.fix)
         sys.exit(state.exit_code(error))
+    except OSError as error:
+        _show_error(str(error), "check that the folder is there, that you may write to it, and that the disk has room")
+        sys.exit(1)
     except KeyboardInterrupt:
         talk.print("Stopped. Nothing of the interrupted run was published.")
         sys.exit(130)
+
+
+def _show_error(problem: str, fix: str) -> None:
+    if _verbose:
+        traceback.print_exc()
+    talk.print(Text.assemble(("Error: ", "bold red"), printable(problem)))
+    talk.print(Text.assemble(("Fix:   ", "bold"), printable(fix)))

@@ -1,5 +1,6 @@
 """How commands speak: data on stdout, talk on stderr, JSON for scripts."""
 
+import os
 import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -7,7 +8,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import msgspec
-from rich.console import Console
+from rich.console import Console, JustifyMethod
 from rich.progress import (
     BarColumn,
     MofNCompleteColumn,
@@ -21,6 +22,8 @@ from rich.text import Text
 
 # No markup: names of folders and events may hold square brackets.
 out = Console(highlight=False, markup=False)
+if not out.is_terminal and "COLUMNS" not in os.environ:
+    out.width = 10_000  # a pipe has no width: a folded name could not be searched for
 talk = Console(stderr=True, highlight=False, markup=False, soft_wrap=True)
 
 _encoder = msgspec.json.Encoder(decimal_format="number", enc_hook=str)
@@ -39,7 +42,8 @@ def table(
     shown = Table(title=title, title_justify="left", title_style="bold", box=None, pad_edge=False, header_style="dim")
     for name in columns:
         is_number = name in numbers
-        shown.add_column(name, justify="right" if is_number else "left", overflow="fold", no_wrap=is_number)
+        side: JustifyMethod = "right" if is_number else "left"
+        shown.add_column(Text(printable(name)), justify=side, overflow="fold", no_wrap=is_number)
     for row in rows:
         shown.add_row(*(cell if isinstance(cell, Text) else Text(text(cell)) for cell in row))
     out.print(shown)
@@ -60,9 +64,13 @@ def text(value: Any) -> str:
     if isinstance(value, datetime):
         return f"{value:%Y-%m-%d %H:%M:%S}" + (f".{value.microsecond:06d}".rstrip("0") if value.microsecond else "")
     if isinstance(value, bytes):
-        return value[:200].decode("utf-8", "backslashreplace")
-    # Control characters in an event must not drive the reader's terminal.
-    return "".join(c if c.isprintable() or c == "\n" else f"\\x{ord(c):02x}" for c in str(value))
+        value = value[:200].decode("utf-8", "backslashreplace")
+    return printable(str(value))
+
+
+def printable(words: str) -> str:
+    """Text with its control characters spelt out: what an event holds must not drive the reader's terminal."""
+    return "".join(c if c.isprintable() or c == "\n" else f"\\x{ord(c):02x}" for c in words)
 
 
 def moment(micros: int | None) -> str:

@@ -11,7 +11,7 @@ def show_report(name: str, lines: list[dict[str, Any]]) -> None:
     head, tables = lines[0], lines[1:]
     if head["status"] == "failed":
         output.talk.print(f"{name}: run {head['run_id']} failed ({head['error_code']})", style="bold red")
-        output.talk.print(head["error"])
+        output.talk.print(output.printable(head["error"]))
         return
     books = head["books"]
     what = {"sync": "sync", "replay": "replay", "rebuild": "rebuild"}[head["kind"]]

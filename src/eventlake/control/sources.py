@@ -71,9 +71,10 @@ class Sources:
                 fix="use up to 100 letters, digits, - and _, as it names a folder",
             )
         others = self.all()
-        if any({slug, source_id} & {other.slug, other.id} for other in others):
+        taken = {slug, source_id} & {name for other in others for name in (other.slug, other.id)}
+        if taken:
             raise InvalidSettingsError(
-                f"there is already a source with the slug or id {slug!r}",
+                f"there is already a source with the slug or id {' and '.join(map(repr, sorted(taken)))}",
                 fix="choose another, or see `eventlake source list`",
             )
         settings = SourceSettings(database=database_name(slug))

@@ -3,6 +3,7 @@
 Paths are relative to the root, with `/` between the parts. A `Storage` can be pickled: Spark tasks open their own.
 """
 
+import contextlib
 import hashlib
 import os
 import uuid
@@ -101,20 +102,21 @@ class Storage:
                 os.fsync(file.fileno())
             temporary.replace(target)
         except OSError as error:
-            temporary.unlink(missing_ok=True)
-            raise _translated(error, path) from error
+            with contextlib.suppress(OSError):
+                temporary.unlink()
+            raise _translated(error, self.full(path)) from error
 
     def move(self, source: str, target: str) -> None:
         """Give a file its final name. Once it has that name, doing it again has no effect."""
         destination = Path(self.full(target))
-        destination.parent.mkdir(parents=True, exist_ok=True)
         try:
+            destination.parent.mkdir(parents=True, exist_ok=True)
             Path(self.full(source)).replace(destination)
         except FileNotFoundError:
             if not destination.exists():
                 raise
         except OSError as error:
-            raise _translated(error, target) from error
+            raise _translated(error, self.full(target)) from error
 
     def settle(self) -> None:
         """Return when everything that was written before survives a power cut."""

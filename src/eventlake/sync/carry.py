@@ -72,7 +72,7 @@ def _as_sent(value: Any) -> Any:
         return value
     if hasattr(value, "tzinfo"):
         return instants.to_text(instants.micros_of(value))
-    return Raw(format(value.normalize(), "f").encode())
+    return Raw(format(value, "f").rstrip("0").rstrip(".").encode())  # normalize() would round to 28 digits
 
 
 def _with_rescued(values: dict[tuple[str, str], Any], text: str | None) -> str | None:

@@ -65,9 +65,11 @@ def _sweep(workspace: Workspace, source: Source) -> None:
 
 def save_failure(workspace: Workspace, run_id: str, lines: list[dict[str, object]]) -> None:
     """Report a run that published nothing, and clean up after it."""
-    workspace.storage.delete_folder(f"{STAGE}/{run_id}")
-    workspace.storage.write(report.path(lines[0]), report.encoded(lines))
-    workspace.runs.failed(run_id, lines)
+    try:
+        workspace.storage.delete_folder(f"{STAGE}/{run_id}")
+        workspace.storage.write(report.path(lines[0]), report.encoded(lines))
+    finally:  # a lake that cannot be written to must not leave a run that seems to go on
+        workspace.runs.failed(run_id, lines)
 
 
 def _roll_forward(workspace: Workspace, manifest: Manifest) -> None:

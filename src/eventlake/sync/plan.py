@@ -117,6 +117,7 @@ def publish_tasks(
     staged: Staged,
     carry_from: Mapping[str, Sequence[str]],
     parallelism: int,
+    rescued_at: Mapping[str, int] | None = None,
 ) -> list[list[TableShare]]:
     """Tables packed into tasks: small ones together, large ones split."""
     least, most = ROWS_PER_SHARE
@@ -127,7 +128,7 @@ def publish_tasks(
         table = staged.tables.get(name, StagedTable())
         for number, (segments, rows) in enumerate(_split(table.segments, limit)):
             old = tuple(carry_from.get(name, ())) if number == 0 else ()
-            shares.append((TableShare(name, plan.columns, segments, old), rows + 1000))
+            shares.append((TableShare(name, plan.columns, segments, old, (rescued_at or {}).get(name)), rows + 1000))
     # A few tasks per core even out shares that turn out heavier than they looked.
     return packed(shares, max(parallelism, min(3 * parallelism, staged.rows // least), staged.rows // most))
 

@@ -54,6 +54,7 @@ class TableShare(NamedTuple):
     columns: tuple[Column, ...]
     segments: tuple[Segment, ...]
     carry_from: tuple[str, ...] = ()  # data files with rows that only the lake has
+    rescued_at: int | None = None  # position of `_rescued_data` in the catalog, if the table has it
 
 
 @dataclass
@@ -81,7 +82,7 @@ def _publish_table(context: PublishContext, share: TableShare) -> Published:
     )
     done = Published(share.segment_type, [])
     for rows in _groups(_kept_rows(context, share)):
-        table = _typed(rows, share.columns, context.keep_rounded, done.rescued)
+        table = _typed(rows, share, context.keep_rounded, done.rescued)
         writer.write(table)
         done.rows += table.num_rows
     done.files = writer.close()
@@ -122,10 +123,8 @@ def _groups(batches: Iterator[pa.RecordBatch]) -> Iterator[list[pa.RecordBatch]]
         yield group
 
 
-def _typed(
-    group: list[pa.RecordBatch], columns: tuple[Column, ...], keep_rounded: bool, counts: Counter[str]
-) -> pa.Table:
-    """Staged rows in the table's columns, with `_rescued_data` where it is needed."""
+def _typed(group: list[pa.RecordBatch], share: TableShare, keep_rounded: bool, counts: Counter[str]) -> pa.Table:
+    """Staged rows in the table's columns and their order, with `_rescued_data` if the table has or now needs it."""
     rows = pa.concat_tables([pa.Table.from_batches([batch]) for batch in group], promote_options="default")
     rescued = _Rescues(counts)
     places: dict[str, list[tuple[Field, pa.Array]]] = {}
@@ -134,7 +133,7 @@ def _typed(
             place = Field.decoded(name)
             places.setdefault(place.column, []).append((place, values.combine_chunks()))
     arrays = {}
-    for column in columns:
+    for column in share.columns:
         casts = []
         for place, values in places.pop(column.name, []):
             made = cast(Typed(place.kind, values), column.type, keep_rounded=keep_rounded)
@@ -152,9 +151,11 @@ def _typed(
                     rescued.add(row, Rescued(place.pointer, text, NO_ROOM), name)
     if RESCUED in rows.column_names:
         rescued.add_staged(rows.column(RESCUED))
-    if rescued:
+    order = list(arrays)
+    if rescued or share.rescued_at is not None:
         arrays[RESCUED_COLUMN] = rescued.column(rows.num_rows)
-    return pa.table(arrays)
+        order.insert(len(order) if share.rescued_at is None else share.rescued_at, RESCUED_COLUMN)
+    return pa.table({name: arrays[name] for name in order})
 
 
 def _one_of(arrays: list[pa.Array]) -> pa.Array:

@@ -123,7 +123,7 @@ class Steps:
         old = {
             name: [file.path for file in replaced_files(self.workspace, self.job, name)] for name in kept.carried_rows
         }
-        tasks = plan.publish_tasks(plans, staged, old, self.runner.parallelism)
+        tasks = plan.publish_tasks(plans, staged, old, self.runner.parallelism, self._rescued_at())
         return [part for parts in self._spread("publish", publish.publish, context, tasks) for part in parts]
 
     def _schemas(self) -> Mapping[str, TableSchema]:
@@ -135,6 +135,17 @@ class Steps:
                 schema = schema.with_type(name, new_type)
             schemas[table.segment_type] = schema
         return schemas
+
+    def _rescued_at(self) -> dict[str, int]:
+        """Where the tables that exist have their `_rescued_data`: every file has it there, filled or not."""
+        positions = {}
+        rules = self.job.source.rules
+        for table in self.workspace.catalog.tables(self.job.source.id):
+            names = [column.name for column in table.schema.columns]
+            keeps_its_name = (table.database, table.name) == (rules.database, rules.table_name(table.segment_type))
+            if RESCUED_COLUMN in names and keeps_its_name:
+                positions[table.segment_type] = names.index(RESCUED_COLUMN)
+        return positions
 
     def _table_keys(self, staged: Staged) -> dict[int, str]:
         known = {table.segment_type for table in self.workspace.catalog.tables(self.job.source.id)}
