@@ -26,8 +26,8 @@ from eventlake.workspace import Clock, Workspace
 
 # No "explain" phase: it traces every line, which on these tests takes minutes.
 PHASES = (hypothesis.Phase.explicit, hypothesis.Phase.reuse, hypothesis.Phase.generate, hypothesis.Phase.shrink)
-hypothesis.settings.register_profile("dev", max_examples=50, deadline=None, phases=PHASES)
-hypothesis.settings.register_profile("ci", max_examples=100, deadline=None, phases=PHASES)
+hypothesis.settings.register_profile("dev", max_examples=30, deadline=None, phases=PHASES)
+hypothesis.settings.register_profile("ci", max_examples=40, deadline=None, phases=PHASES)
 hypothesis.settings.register_profile(
     "torture", max_examples=int(os.environ.get("EVENTLAKE_EXAMPLES", "1")), deadline=None, phases=PHASES
 )
