@@ -90,7 +90,7 @@ class Lake:
     def put(self, *lines: bytes | dict[str, Any], name: str | None = None, day: str = "2026-11-15") -> Path:
         """Put a gzip file with these lines into the raw archive."""
         text = b"\n".join(line if isinstance(line, bytes) else json.dumps(line).encode() for line in lines)
-        return self.put_bytes(gzip.compress(text), name=name, day=day)
+        return self.put_bytes(gzip.compress(text, mtime=0), name=name, day=day)
 
     def put_bytes(self, content: bytes, *, name: str | None = None, day: str = "2026-11-15") -> Path:
         """Put a file with exactly this content into the raw archive."""

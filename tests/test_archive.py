@@ -19,7 +19,8 @@ from eventlake.archive.importer import Imported, find_raw_files, import_file
 from eventlake.archive.reader import Digested, Lines, LongLine, UnreadableFileError, read_lines
 from eventlake.errors import InvalidSettingsError
 from eventlake.schema import instants
-from eventlake.storage.files import Storage, new_digest
+from eventlake.storage.base import Storage, new_digest
+from eventlake.storage.local import LocalStorage
 
 DAY = 86_400_000_000
 LINES = st.lists(st.binary(max_size=40).map(lambda line: line.replace(b"\n", b" ")), max_size=30)
@@ -237,7 +238,7 @@ def micros(text: str) -> int:
 
 @pytest.fixture
 def storage(tmp_path: Path) -> Storage:
-    return Storage(str(tmp_path / "lake"))
+    return LocalStorage(str(tmp_path / "lake"))
 
 
 def file_with(path: Path, *events: dict[str, Any], zipped: bool = False) -> Path:
@@ -374,7 +375,7 @@ def test_an_import_that_breaks_off_leaves_no_raw_file(
         raise OSError("no space left on device")
 
     with monkeypatch.context() as patch:
-        patch.setattr(Storage, "move", full)
+        patch.setattr(LocalStorage, "move", full)
         with pytest.raises(OSError, match="no space"):
             imported(storage, file)
     assert list(layout.raw_files(storage, "src1")) == []

@@ -7,7 +7,10 @@ import os
 import random
 import subprocess
 import sys
+import time
+from collections import Counter
 from pathlib import Path
+from typing import Any, NamedTuple
 
 import pytest
 
@@ -24,7 +27,7 @@ from pathlib import Path
 import sqlalchemy as sa
 sys.path.insert(0, sys.argv[4])
 from conftest import InProcess
-from eventlake.storage.files import Storage
+from eventlake.storage.local import LocalStorage
 from eventlake.sync import jobs
 from eventlake.sync.run import run
 from eventlake.workspace import Workspace
@@ -45,7 +48,7 @@ def before(cls, name):
     setattr(cls, name, outer)
 
 for name in ("write", "move", "delete", "delete_folder", "open_output", "settle"):
-    before(Storage, name)
+    before(LocalStorage, name)
 workspace = Workspace.open(Path(sys.argv[1]))
 sa.event.listen(workspace.engine, "commit", tick)
 source = workspace.sources.get("web")
@@ -55,9 +58,16 @@ print(made)
 """
 
 
-def killed_at(folder: Path, job: str, change: int) -> subprocess.CompletedProcess[str]:
+def killed_at(folder: Path, job: str, change: int, after: float | None = None) -> subprocess.CompletedProcess[str]:
+    """Carry out a job that dies at a change, or after some seconds, or not at all."""
     script = [sys.executable, "-c", JOB, str(folder), job, str(change), str(Path(__file__).parent)]
-    return subprocess.run(script, capture_output=True, text=True, check=False)
+    process = subprocess.Popen(script, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    try:
+        out, err = process.communicate(timeout=after)
+    except subprocess.TimeoutExpired:
+        process.kill()
+        out, err = process.communicate()
+    return subprocess.CompletedProcess(script, process.returncode, out, err)
 
 
 def filled(folder: Path) -> Lake:
@@ -68,45 +78,90 @@ def filled(folder: Path) -> Lake:
 
 
 def state(lake: Lake) -> object:
+    """Tables, catalog, ledger and reports, without the names and times of the runs that made them."""
+    place = lake.workspace
     tables = {table: lake.rows(table) for table in lake.tables()}
     kept = lake.query("select line, reason, content from __segment_datalake.quarantine order by all")
-    books = [(f.lines, f.loaded, f.duplicates, f.quarantined) for f in lake.workspace.ledger.raw_files("src1").values()]
-    return tables, kept, books
+    catalog = [
+        (table.name, table.schema, place.catalog.partitions("web", table.name)) for table in place.catalog.tables()
+    ]
+    raw = [file._replace(etag="", run_id="") for file in place.ledger.raw_files("src1").values()]
+    data: Counter[tuple[str, ...]] = Counter()  # a replay may have joined the files of a partition
+    for file in place.ledger.data_files("src1"):
+        data[file.segment_type, *file.partition] += file.rows
+    index = sorted((f.messages, f.checksum) for f in place.ledger.index_files("src1"))
+    reports = [lines_of(run.report) for run in place.runs.latest(100) if run.report]
+    return tables, kept, catalog, raw, data, index, [told for told in reports if told]
+
+
+def lines_of(report: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """What a sync that loaded something reported."""
+    if report[0]["status"] != "finished" or "replay" in report[0] or not report[0]["books"]["lines"]:
+        return []
+    own = {"workspace_id", "run_id", "start_time", "finish_time", "duration_mins"}
+    return [{key: value for key, value in line.items() if key not in own} for line in report]
+
+
+class Undisturbed(NamedTuple):
+    """How a job ends that nothing disturbs, how many changes it makes, and how long it takes."""
+
+    state: object
+    changes: int
+    seconds: float
+
+
+@pytest.fixture(scope="module", params=["sync", "replay"])
+def job(request: pytest.FixtureRequest) -> str:
+    return str(request.param)
 
 
 @pytest.fixture(scope="module")
-def undisturbed(tmp_path_factory: pytest.TempPathFactory) -> tuple[object, dict[str, int]]:
-    """The state after a sync that nothing disturbs, and how many changes a sync and a replay make."""
-    folder = tmp_path_factory.mktemp("undisturbed") / "workspace"
+def undisturbed(job: str, tmp_path_factory: pytest.TempPathFactory) -> Undisturbed:
+    lake = ready_for(job, tmp_path_factory.mktemp("undisturbed") / "workspace")
+    began = time.monotonic()
+    changes = int(killed_at(lake.workspace.folder, job, -1).stdout)
+    return Undisturbed(state(lake), changes, time.monotonic() - began)
+
+
+def ready_for(job: str, folder: Path) -> Lake:
     lake = filled(folder)
-    changes = {job: int(killed_at(folder, job, -1).stdout) for job in ("sync", "replay")}
-    return state(lake), changes
+    if job == "replay":
+        lake.sync()
+    return lake
 
 
-def points(job: str, changes: int) -> list[int]:
-    """Every change if there are kills enough, else some of them, always the same."""
-    wanted = KILLS * 2 // 3 if job == "sync" else KILLS // 3
-    rest, one_each = wanted % changes, wanted // changes
-    return list(range(changes)) * one_each + sorted(random.Random(job).sample(range(changes), rest))
+def check_after_a_kill(lake: Lake, undisturbed: Undisturbed, when: str) -> None:
+    lake.sync()
+    assert state(lake) == undisturbed.state, when
+    assert verify(lake.workspace, lake.source, lake.runner) == [], when
+    assert not list((lake.root / "segment-stage").glob("*")), when
+    assert not lake.workspace.runs.unfinished("src1"), when
 
 
 @pytest.mark.timeout(60 + 20 * KILLS)
-@pytest.mark.parametrize("job", ["sync", "replay"])
 def test_killed_at_any_change_the_next_sync_ends_in_the_same_state(
-    tmp_path: Path, undisturbed: tuple[object, dict[str, int]], job: str
+    tmp_path: Path, job: str, undisturbed: Undisturbed
 ) -> None:
-    expected, changes = undisturbed
-    for number, point in enumerate(points(job, changes[job])):
-        lake = filled(tmp_path / str(number))
-        if job == "replay":
-            lake.sync()
+    wanted = KILLS // 2 if job == "sync" else KILLS // 4
+    rounds, rest = divmod(wanted, undisturbed.changes)
+    some = sorted(random.Random(job).sample(range(undisturbed.changes), rest))  # always the same
+    for number, point in enumerate([*range(undisturbed.changes)] * rounds + some):
+        lake = ready_for(job, tmp_path / str(number))
         died = killed_at(lake.workspace.folder, job, point)
         assert died.returncode == -9, died.stderr
-        lake.sync()
-        assert state(lake) == expected, f"killed before change {point}"
-        assert verify(lake.workspace, lake.source, lake.runner) == [], f"killed before change {point}"
-        assert not list((lake.root / "segment-stage").glob("*"))
-        assert not lake.workspace.runs.unfinished("src1")
+        check_after_a_kill(lake, undisturbed, f"killed before change {point}")
+
+
+@pytest.mark.timeout(60 + 20 * KILLS)
+def test_killed_at_any_moment_the_next_sync_ends_in_the_same_state(
+    tmp_path: Path, job: str, undisturbed: Undisturbed
+) -> None:
+    for number in range(KILLS // 8):
+        lake = ready_for(job, tmp_path / str(number))
+        moment = random.uniform(0.3, 1.1) * undisturbed.seconds
+        died = killed_at(lake.workspace.folder, job, -1, after=moment)
+        assert died.returncode in (-9, 0), died.stderr
+        check_after_a_kill(lake, undisturbed, f"killed after {moment} seconds")
 
 
 def test_old_staging_folders_are_removed_and_young_ones_of_others_stay(tmp_path: Path) -> None:

@@ -4,7 +4,8 @@
     ├── SetupError                 somebody must change something: do not retry
     │   ├── InvalidSettingsError   a setting is missing or not allowed
     │   ├── NotFoundError          a name that does not exist was asked for
-    │   └── PermissionMissingError the program may not do what it must
+    │   ├── PermissionMissingError the program may not do what it must
+    │   └── NoSpaceError           the disk is full
     ├── BusyError                  another run holds the source: try later
     ├── TransientError             worth another attempt
     └── InternalError              a law of eventlake does not hold: nothing is published
@@ -12,6 +13,7 @@
 Each class carries the code that sync reports show; each message says what happened and what to do.
 """
 
+import errno
 from typing import ClassVar
 
 
@@ -45,6 +47,10 @@ class PermissionMissingError(SetupError):
     code = "insufficient_permissions"
 
 
+class NoSpaceError(SetupError):
+    code = "no_space"
+
+
 class BusyError(EventLakeError):
     code = "busy"
 
@@ -55,3 +61,15 @@ class TransientError(EventLakeError):
 
 class InternalError(EventLakeError):
     code = "internal_error"
+
+
+def of_system(error: OSError, what: str = "") -> EventLakeError:
+    """What an error of the operating system means for the person who must act."""
+    problem = f"{what}: {error.strerror or error}" if what else str(error)
+    if isinstance(error, PermissionError) or error.errno == errno.EROFS:
+        return PermissionMissingError(
+            problem, fix="give the user that runs this the right to read the archive and to write the lake"
+        )
+    if error.errno in (errno.ENOSPC, errno.EDQUOT):
+        return NoSpaceError(problem, fix="make room on the disk, then run it again: nothing is lost")
+    return TransientError(problem, fix="check the disk or the network, then run it again: nothing is lost")

@@ -22,7 +22,8 @@ from eventlake.control.ledger import Ledger
 from eventlake.control.runs import Runs
 from eventlake.control.sources import Sources
 from eventlake.errors import InvalidSettingsError, NotFoundError
-from eventlake.storage.files import Storage
+from eventlake.storage.base import TIMEOUT, Storage
+from eventlake.storage.local import LocalStorage
 
 CONFIG = "eventlake.toml"
 
@@ -41,12 +42,14 @@ class Clock:
 class LakeSettings(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid")
     root: str = Field("lake", description="Folder of the lake, absolute or relative to the workspace.")
+    timeout: float = Field(TIMEOUT, gt=0, description="Seconds after which a call to the storage is given up.")
 
 
 class SparkSettings(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid")
     master: str = Field("local[*]", description="Where Spark runs: local[*], spark://host:7077, yarn, k8s://…")
     conf: dict[str, str] = Field(default_factory=dict, description="Any further Spark configuration.")
+    patience: float = Field(6 * 3600, gt=0, description="Seconds after which a step in which no task ends is given up.")
 
 
 class Settings(BaseSettings):
@@ -113,7 +116,12 @@ class Workspace:
     @cached_property
     def storage(self) -> Storage:
         root = self.settings.lake.root
-        return Storage(root if "://" in root else os.fspath(self.folder / root))
+        if "://" in root:
+            raise InvalidSettingsError(
+                f"lake root {root!r}: the scheme {root.partition('://')[0]}:// is not supported",
+                fix="use a folder of this machine",
+            )
+        return LocalStorage(os.fspath(self.folder / root), timeout=self.settings.lake.timeout)
 
     @cached_property
     def engine(self) -> sa.Engine:

@@ -18,7 +18,7 @@ from eventlake.archive import layout
 from eventlake.archive.reader import Lines, UnreadableFileError, read_lines
 from eventlake.errors import InvalidSettingsError
 from eventlake.schema import exact_json, instants
-from eventlake.storage.files import Storage
+from eventlake.storage.base import Storage
 
 _LOOK_AT = 1000  # lines searched for the day on which a file's events were received
 

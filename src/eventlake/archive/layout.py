@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from eventlake.storage.files import Storage, StoredFile
+from eventlake.storage.base import Storage, StoredFile
 
 ROOT = "segment-logs"
 DAY_MS = 86_400_000

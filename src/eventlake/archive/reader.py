@@ -3,11 +3,13 @@
 import io
 import zlib
 from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any, NamedTuple
 
 from isal import igzip, isal_zlib
 
-from eventlake.storage.files import new_digest
+from eventlake.errors import EventLakeError
+from eventlake.storage.base import Storage, new_digest
 
 BLOCK = 1 << 20
 MAX_LINE = 16 << 20  # Segment's limit for an event is 32 KB; a longer line is quarantined, not parsed
@@ -49,17 +51,37 @@ class Digested(io.RawIOBase):
         return count
 
     def digest(self) -> str:
-        """The hash of the whole content; reads what is left of it."""
-        self.readall()
+        """The hash of the whole content; reads what is left of it. Raises UnreadableFileError."""
+        with _readable():
+            self.readall()
         return self._hash.hexdigest()
 
 
 def read_lines(raw: Any) -> Iterator[Lines | LongLine]:
     """The lines of a gzip or plain file. Raises UnreadableFileError when the file breaks off."""
-    try:
+    with _readable():
         yield from _lines(_decompressed(raw))
+
+
+@contextmanager
+def _readable() -> Iterator[None]:
+    try:
+        yield
     except (EOFError, OSError, zlib.error, isal_zlib.error) as error:  # type: ignore[misc] # it is an exception class
         raise UnreadableFileError(f"{type(error).__name__}: {error}") from error
+
+
+@contextmanager
+def opened(storage: Storage, path: str) -> Iterator[Digested]:
+    """A raw file of the archive. Raises UnreadableFileError where it is gone or may not be read."""
+    try:
+        stored = storage.open_stream(path)
+    except FileNotFoundError as error:
+        raise UnreadableFileError(f"{path} is gone") from error
+    except EventLakeError as error:
+        raise UnreadableFileError(error.problem) from error
+    with stored:
+        yield Digested(stored)
 
 
 def _decompressed(raw: Any) -> Iterator[bytes]:

@@ -32,7 +32,8 @@ def workspace() -> Workspace:
 @contextmanager
 def spark(place: Workspace) -> Iterator[SparkRunner]:
     """A runner that starts Spark when the first task comes, and stops it at the end."""
-    runner = SparkRunner(place.settings.spark.master, place.settings.spark.conf, place.folder / "logs" / "spark.log")
+    spark = place.settings.spark
+    runner = SparkRunner(spark.master, spark.conf, place.folder / "logs" / "spark.log", patience=spark.patience)
     try:
         yield runner
     finally:

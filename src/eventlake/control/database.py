@@ -8,6 +8,8 @@ from typing import Any
 
 import sqlalchemy as sa
 
+from eventlake.errors import NoSpaceError, PermissionMissingError, TransientError
+
 metadata = sa.MetaData()
 
 sources = sa.Table(
@@ -104,8 +106,24 @@ def connect(url: str) -> sa.Engine:
         sa.event.listen(engine, "connect", _prepare_sqlite)
         if engine.url.database:
             Path(engine.url.database).parent.mkdir(parents=True, exist_ok=True)
+    sa.event.listen(engine, "handle_error", _told)
     metadata.create_all(engine)
     return engine
+
+
+def _told(failure: sa.engine.ExceptionContext) -> None:
+    """Let every user of the database see errors that say who must act."""
+    error = failure.original_exception
+    if not isinstance(failure.sqlalchemy_exception, sa.exc.OperationalError):
+        return
+    problem = f"the workspace database does not answer: {error}"
+    if "readonly" in str(error):
+        fix = "give the user that runs this the right to write the workspace's folder"
+        failure.chained_exception = PermissionMissingError(problem, fix=fix)
+    elif "full" in str(error):
+        failure.chained_exception = NoSpaceError(problem, fix="make room on the disk, then run it again")
+    else:
+        failure.chained_exception = TransientError(problem, fix="check the database, then run it again")
 
 
 def _prepare_sqlite(connection: Any, _: Any) -> None:

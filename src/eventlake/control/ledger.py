@@ -51,6 +51,7 @@ class IndexFile(NamedTuple):
     run_id: str
     messages: int
     checksum: str
+    synced_at: int
 
 
 class Entry(msgspec.Struct):
@@ -86,13 +87,12 @@ class Ledger:
         with self._engine.connect() as connection:
             return [LakeFile(**row._mapping) for row in connection.execute(query)]
 
-    def index_files(self, source_id: str, *, synced_since: int | None = None) -> list[IndexFile]:
-        query = sa.select(db.index_files).where(db.index_files.c.source_id == source_id)
-        if synced_since is not None:
-            query = query.where(db.index_files.c.synced_at >= synced_since)
+    def index_files(self, source_id: str) -> list[IndexFile]:
+        table = db.index_files.c
+        query = sa.select(table.path, table.run_id, table.messages, table.checksum, table.synced_at)
         with self._engine.connect() as connection:
-            found = connection.execute(query.order_by(db.index_files.c.path))
-            return [IndexFile(row.path, row.run_id, row.messages, row.checksum) for row in found]
+            found = connection.execute(query.where(table.source_id == source_id).order_by(table.path))
+            return [IndexFile(*row) for row in found]
 
     def quarantine_files(self) -> list[tuple[str, str, str]]:
         """Path, source and run of every file with quarantined lines."""
@@ -108,8 +108,7 @@ class Ledger:
             db.upsert(connection, db.raw_files, [file._asdict() for file in entry.raw_files])
             db.upsert(connection, db.data_files, [file._asdict() for file in entry.data_files])
             of_run = {"source_id": entry.source_id, "run_id": entry.run_id}
-            index = [{**file._asdict(), **of_run, "synced_at": entry.at} for file in entry.index_files]
-            db.upsert(connection, db.index_files, index)
+            db.upsert(connection, db.index_files, [{**file._asdict(), **of_run} for file in entry.index_files])
             db.upsert(connection, db.quarantine_files, [{"path": path, **of_run} for path in entry.quarantine_files])
             if entry.source_settings is not None:
                 here = db.sources.c.id == entry.source_id

@@ -1,6 +1,7 @@
 """The history of runs."""
 
 from collections.abc import Callable
+from contextlib import suppress
 from typing import Any, NamedTuple
 
 import sqlalchemy as sa
@@ -36,16 +37,16 @@ class Runs:
         self._engine = engine
         self._now = now
 
-    def start(self, run_id: str, source_id: str, kind: str) -> None:
-        row = {
-            "run_id": run_id,
-            "source_id": source_id,
-            "kind": kind,
-            "status": "running",
-            "step": "discover",
-        }
-        with self._engine.begin() as connection:
-            connection.execute(db.runs.insert().values(**row, started_at=self._now()))
+    def start(self, source_id: str, kind: str, now_ns: int) -> str:
+        """Note that a run begins; returns its id: the time, or the next free number if the clock went backward."""
+        row = {"source_id": source_id, "kind": kind, "status": "running", "step": "discover"}
+        while True:
+            with self._engine.begin() as connection:
+                newest = connection.execute(sa.select(sa.func.max(db.runs.c.run_id))).scalar()
+                run_id = str(max(now_ns, int(newest or 0) + 1))
+                with suppress(sa.exc.IntegrityError):  # another source's run was quicker
+                    connection.execute(db.runs.insert().values(**row, run_id=run_id, started_at=now_ns // 1000))
+                    return run_id
 
     def at_step(self, run_id: str, step: str) -> None:
         self._update(run_id, step=step)
@@ -60,8 +61,9 @@ class Runs:
         with self._engine.begin() as connection:
             connection.execute(db.runs.update().where(db.runs.c.run_id == run_id).values(**values))
 
-    def unfinished(self, source_id: str) -> list[Run]:
-        return self._select(db.runs.c.source_id == source_id, db.runs.c.status == "running")
+    def unfinished(self, source_id: str | None = None) -> list[Run]:
+        of_source = [db.runs.c.source_id == source_id] if source_id else []
+        return self._select(db.runs.c.status == "running", *of_source)
 
     def latest(self, limit: int, source_id: str | None = None) -> list[Run]:
         return self._select(*([db.runs.c.source_id == source_id] if source_id else []), limit=limit)
@@ -75,6 +77,6 @@ class Runs:
         return found[0]
 
     def _select(self, *conditions: sa.ColumnElement[bool], limit: int | None = None) -> list[Run]:
-        query = sa.select(db.runs).where(*conditions).order_by(db.runs.c.started_at.desc(), db.runs.c.run_id.desc())
+        query = sa.select(db.runs).where(*conditions).order_by(db.runs.c.run_id.desc())
         with self._engine.connect() as connection:
             return [Run(**row._mapping) for row in connection.execute(query.limit(limit))]

@@ -9,7 +9,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from eventlake.lake.layout import LakeRules
-from eventlake.storage.files import Storage
+from eventlake.storage.base import Storage
 
 # Version 2.6 gives INT64 microseconds in UTC, not the INT96 that Iceberg and others refuse. Hourly files are small, and
 # with snappy they take half the time to write that zstd needs, for a third more bytes.

@@ -7,7 +7,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from eventlake.storage.files import Storage
+from eventlake.storage.base import Storage
 
 KEPT = 1 << 20  # bytes of a line that are kept; the whole line stays in the raw archive
 

@@ -14,7 +14,7 @@ import pyarrow as pa
 
 from eventlake.lake import ids
 from eventlake.schema.kinds import Kind
-from eventlake.storage.files import Storage
+from eventlake.storage.base import Storage
 
 RECEIVED = "_received"
 RESCUED = "_rescued"

@@ -6,14 +6,17 @@ out. Plain RDDs do that without the seconds that SQL planning and pandas cost at
 
 import contextlib
 import os
+import re
 import sys
 import threading
+import time
 import uuid
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, TypeVar
 
-from eventlake.errors import EventLakeError, PermissionMissingError, SetupError, TransientError
+from eventlake import errors
+from eventlake.errors import EventLakeError, SetupError, TransientError
 from eventlake.runners.java import java_home
 
 Task = TypeVar("Task")
@@ -23,14 +26,17 @@ Context = TypeVar("Context")
 Progress = Callable[[int], None]
 """Called with the number of tasks that are done."""
 
+PATIENCE = 6 * 3600.0  # seconds without the end of any task; a task with a huge raw file may take hours
+
 
 class SparkRunner:
     """Runs tasks on Spark. The session starts with the first task and ends with `close`."""
 
-    def __init__(self, master: str, conf: dict[str, str], log: Path) -> None:
+    def __init__(self, master: str, conf: dict[str, str], log: Path, *, patience: float = PATIENCE) -> None:
         self._master = master
         self._conf = conf
         self._log = log
+        self._patience = patience
         self._session: Any = None
 
     @property
@@ -55,25 +61,32 @@ class SparkRunner:
             return []
         shared = self._context.broadcast(context)
         group = uuid.uuid4().hex
-        self._context.setJobGroup(group, function.__name__)
-        work = self._context.parallelize(tasks, len(tasks)).map(lambda task: function(shared.value, task))
-        with _watched(self._context, group, progress):
-            try:
+        self._context.setJobGroup(group, function.__name__, interruptOnCancel=True)
+        work = self._context.parallelize(tasks, len(tasks)).map(lambda task: _told(function, shared.value, task))
+        watch = _Watch(self._context, group, progress, self._patience)
+        try:
+            with watch:
                 results: list[Result] = work.collect()
-            except Exception as error:
-                if type(error).__module__.startswith(("py4j", "pyspark")):
-                    raise self._translated(function.__name__, _reason(error)) from error
-                raise
-            finally:
-                shared.unpersist()
+        except Exception as error:
+            if watch.gave_up:
+                raise TransientError(
+                    f"Spark could not {function.__name__}: no task ended for {self._patience:g} seconds",
+                    fix=f"see {self._log}: is the cluster busy, or does the storage hang? Then run it again",
+                ) from error
+            if type(error).__module__.startswith(("py4j", "pyspark")):
+                raise self._translated(function.__name__, error) from error
+            raise
+        finally:
+            shared.unpersist()
         return results
 
-    def _translated(self, step: str, reason: str) -> EventLakeError:
-        problem = f"Spark could not {step}: {reason}"
-        if "PermissionError" in reason or "Read-only file system" in reason:
-            fix = "give the user that Spark runs as the right to read the archive and to write the lake"
-            return PermissionMissingError(problem, fix=fix)
-        return TransientError(problem, fix=f"see {self._log}, then run it again: nothing was published")
+    def _translated(self, step: str, error: Exception) -> EventLakeError:
+        """The error that a task raised, as far as it is one of ours: Spark brings only its text."""
+        if ours := _OURS.search(str(error)):
+            kind: type[EventLakeError] = getattr(errors, ours["kind"])
+            return kind(f"Spark could not {step}: {ours['problem']}", fix=ours["fix"])
+        fix = f"see {self._log}, then run it again: nothing was published"
+        return TransientError(f"Spark could not {step}: {_reason(error)}", fix=fix)
 
     def _start(self) -> Any:
         os.environ.setdefault("JAVA_HOME", str(java_home()))
@@ -124,28 +137,52 @@ def _stderr_to(log: Path) -> Iterator[None]:
         os.close(kept)
 
 
-@contextlib.contextmanager
-def _watched(context: Any, group: str, progress: Progress | None) -> Iterator[None]:
-    """Report how many tasks of a job group are done, while it runs."""
-    if progress is None:
-        yield
-        return
-    done = threading.Event()
+class _Watch:
+    """Follows a job group while it runs: tells how many tasks are done, and cancels it when none ends for too long."""
 
-    def watch() -> None:
-        tracker = context.statusTracker()
-        while not done.wait(0.2):
-            stages = [s for job in tracker.getJobIdsForGroup(group) for s in tracker.getJobInfo(job).stageIds]
-            infos = [tracker.getStageInfo(stage) for stage in stages]
-            progress(sum(info.numCompletedTasks for info in infos if info))
+    def __init__(self, context: Any, group: str, progress: Progress | None, patience: float) -> None:
+        self.gave_up = False
+        self._context = context
+        self._group = group
+        self._progress = progress
+        self._patience = patience
+        self._ended = threading.Event()
+        self._thread = threading.Thread(target=self._follow, daemon=True)
 
-    watcher = threading.Thread(target=watch, daemon=True)
-    watcher.start()
+    def __enter__(self) -> None:
+        self._thread.start()
+
+    def __exit__(self, *_: object) -> None:
+        self._ended.set()
+        self._thread.join()
+
+    def _follow(self) -> None:
+        done, since = 0, time.monotonic()
+        while not self._ended.wait(0.2):
+            now = self._done()
+            if now != done:
+                done, since = now, time.monotonic()
+                if self._progress:
+                    self._progress(done)
+            elif time.monotonic() - since > self._patience and not self.gave_up:
+                self.gave_up = True
+                self._context.cancelJobGroup(self._group)
+
+    def _done(self) -> int:
+        tracker = self._context.statusTracker()
+        stages = [s for job in tracker.getJobIdsForGroup(self._group) for s in tracker.getJobInfo(job).stageIds]
+        infos = [tracker.getStageInfo(stage) for stage in stages]
+        return sum(info.numCompletedTasks for info in infos if info)
+
+
+def _told(function: Callable[[Context, Task], Result], context: Context, task: Task) -> Result:
     try:
-        yield
-    finally:
-        done.set()
-        watcher.join()
+        return function(context, task)
+    except OSError as error:
+        raise errors.of_system(error) from error
+
+
+_OURS = re.compile(r"eventlake\.errors\.(?P<kind>\w+): (?P<problem>.*)\n\s*Fix: (?P<fix>.*)")
 
 
 def _reason(error: Exception) -> str:

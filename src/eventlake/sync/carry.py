@@ -19,7 +19,7 @@ from eventlake.schema.cast import BESIDE_THE_CELL, REASONS
 from eventlake.schema.evolve import Column
 from eventlake.schema.kinds import by_kind
 from eventlake.schema.rescue import keys_of
-from eventlake.storage.files import Storage
+from eventlake.storage.base import Storage
 
 
 def carried_rows(

@@ -5,11 +5,14 @@ it leaves the lake as it was; after it, the next start takes every step again. E
 moved stay moved, columns that exist are not added twice, ledger rows replace themselves.
 """
 
+import itertools
+
 import msgspec
 
 from eventlake.catalog.base import TableChange
 from eventlake.control.ledger import Entry
 from eventlake.control.sources import Source
+from eventlake.errors import InternalError
 from eventlake.lake.layout import COMMITS, STAGE
 from eventlake.reports import report
 from eventlake.workspace import Workspace
@@ -34,7 +37,11 @@ def commit(workspace: Workspace, manifest: Manifest) -> None:
     """From here on the run will be in the lake, whatever happens."""
     path = _path(manifest.entry.source_id, manifest.entry.run_id)
     workspace.storage.settle()
-    workspace.storage.write(path, msgspec.json.encode(manifest))
+    if not workspace.storage.create(path, msgspec.json.encode(manifest)):
+        raise InternalError(
+            f"there is another manifest for run {manifest.entry.run_id}: {workspace.storage.full(path)}",
+            fix="do not let two workspaces share a lake; run it again: nothing was published",
+        )
     _roll_forward(workspace, manifest)
 
 
@@ -50,16 +57,24 @@ def recover(workspace: Workspace, source: Source) -> None:
             ended = "the process ended before the run did; nothing was published"
             lines = report.failed(head, workspace.clock.now_ns(), ended, "interrupted")
             save_failure(workspace, run.run_id, lines)
-
+    _write_late_reports(workspace, source)
     _sweep(workspace, source)
 
 
+def _write_late_reports(workspace: Workspace, source: Source) -> None:
+    """Write the reports of the last failures that had no place to go, as on a full disk."""
+    for run in itertools.takewhile(lambda run: run.status == "failed", workspace.runs.latest(1000, source.id)):
+        if run.report and workspace.storage.stat(report.path(run.report[0])) is None:
+            workspace.storage.write(report.path(run.report[0]), report.encoded(run.report))
+
+
 def _sweep(workspace: Workspace, source: Source) -> None:
-    """Remove what runs left in the staging folder: those of this source, and all that are too old to be running."""
+    """Remove what runs left in the staging folder: those of this source, and all old ones that are not running."""
     ended = {run.run_id for run in workspace.runs.latest(1000, source.id)}
+    running = {run.run_id for run in workspace.runs.unfinished()}
     for name in workspace.storage.folders(STAGE):
         too_old = name.isdigit() and workspace.clock.now_ns() - int(name) > STAGING_KEPT_NS
-        if name in ended or too_old:
+        if name in ended or (too_old and name not in running):
             workspace.storage.delete_folder(f"{STAGE}/{name}")
 
 

@@ -20,7 +20,7 @@ from eventlake.lake import ids
 from eventlake.lake.ids import IdFile, Ids, Share
 from eventlake.lake.layout import STAGE
 from eventlake.lake.staging import IdSegment
-from eventlake.storage.files import Storage
+from eventlake.storage.base import Storage
 from eventlake.sync.stage import Scope
 
 DROPPED = np.dtype([("table", "<u8"), ("staged", "<u4"), ("row", "<u4")])

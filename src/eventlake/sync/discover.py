@@ -34,8 +34,7 @@ def _unloaded(workspace: Workspace, job: Job) -> Found:
             seen_before |= loaded is not None
     # A file that was loaded and then changed may hold events of any age that are in the lake already.
     days = None if seen_before else job.source.settings.lookback_days
-    since = None if days is None else workspace.clock.now() - days * DAY
-    index, lost = _index(workspace, job, since)
+    index, lost = _index(workspace, job, days)
     if files and lost:
         raise InternalError(
             f"the index of message ids lost {lost[0]}: copies of its messages would not be noticed",
@@ -61,8 +60,15 @@ def _loaded(workspace: Workspace, job: Job) -> Found:
     return Found(files, *_index(workspace, job), gone)
 
 
-def _index(workspace: Workspace, job: Job, since: int | None = None) -> tuple[list[str], list[str]]:
-    """The files of the index that are there, and those that are lost."""
-    paths = [file.path for file in workspace.ledger.index_files(job.source.id, synced_since=since)]
+def _index(workspace: Workspace, job: Job, days: int | None = None) -> tuple[list[str], list[str]]:
+    """The files of the index that are there, and those that are lost; only of the last days, if they are given.
+
+    The days are counted back from the last sync: neither a long pause nor a clock that jumped ahead hides it.
+    """
+    files = workspace.ledger.index_files(job.source.id)
+    if days is not None and files:
+        since = min(workspace.clock.now(), max(file.synced_at for file in files)) - days * DAY
+        files = [file for file in files if file.synced_at >= since]
+    paths = [file.path for file in files]
     there = [path for path in paths if workspace.storage.stat(path)]
     return there, sorted(set(paths) - set(there))

@@ -9,7 +9,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from eventlake.lake import ids
-from eventlake.storage.files import Storage
+from eventlake.storage.base import Storage
 
 EXAMPLES = 10  # message ids that are named where a partition differs
 

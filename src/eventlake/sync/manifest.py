@@ -39,7 +39,11 @@ def manifest_of(workspace: Workspace, job: Job, head: report.RunHead, outcome: O
     run_id, source_id = head.run_id, job.source.id
     index = {
         part.path: IndexFile(
-            f"{INDEX}/source={source_id}/{run_id}-{number}.ids", run_id, part.messages, f"{part.checksum:032x}"
+            path=f"{INDEX}/source={source_id}/{run_id}-{number}.ids",
+            run_id=run_id,
+            messages=part.messages,
+            checksum=f"{part.checksum:032x}",
+            synced_at=finish_ns // 1000,
         )
         for number, part in enumerate(outcome.kept.new_ids)
     }

@@ -27,7 +27,7 @@ from eventlake.schema.kinds import Typed
 from eventlake.schema.names import RESCUED_COLUMN
 from eventlake.schema.rescue import Rescued
 from eventlake.schema.types import ColumnType
-from eventlake.storage.files import Storage
+from eventlake.storage.base import Storage
 from eventlake.sync.carry import carried_rows
 from eventlake.sync.dedupe import dropped_rows
 

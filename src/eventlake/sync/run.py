@@ -10,10 +10,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from typing import Any
 
-from sqlalchemy.exc import SQLAlchemyError
-
 from eventlake.control.locks import only_run
-from eventlake.errors import EventLakeError, InternalError
+from eventlake.errors import EventLakeError, InternalError, of_system
 from eventlake.reports import report
 from eventlake.sync import books
 from eventlake.sync.commit import commit, recover, save_failure
@@ -45,11 +43,11 @@ def run(workspace: Workspace, job: Job, runner: Runner, progress: Progress = no_
 
 def _begin(workspace: Workspace, job: Job) -> report.RunHead:
     started_ns = workspace.clock.now_ns()
-    workspace.runs.start(str(started_ns), job.source.id, job.mode.value)
+    run_id = workspace.runs.start(job.source.id, job.mode.value, started_ns)
     return report.RunHead(
         workspace_id=workspace.settings.workspace_id,
         source_id=job.source.id,
-        run_id=str(started_ns),
+        run_id=run_id,
         database=job.source.settings.database,
         start_ns=started_ns,
         is_replay=job.is_replay,
@@ -63,11 +61,12 @@ def _failure_reported(workspace: Workspace, head: report.RunHead) -> Iterator[No
     try:
         yield
     except BaseException as error:
-        if isinstance(error, EventLakeError):
-            problem, code = error.problem, error.code
+        told = of_system(error) if isinstance(error, OSError) else error
+        if isinstance(told, EventLakeError):
+            problem, code = told.problem, told.code
         else:
             problem, code = f"{type(error).__name__}: {error}", InternalError.code
         # On a full disk the report cannot be written either; the next start then says that the run was interrupted.
-        with suppress(EventLakeError, OSError, SQLAlchemyError):
+        with suppress(EventLakeError):
             save_failure(workspace, head.run_id, report.failed(head, workspace.clock.now_ns(), problem, code))
-        raise
+        raise told from error

@@ -14,7 +14,7 @@ import pyarrow as pa
 from isal.isal_zlib import crc32
 
 from eventlake.archive import layout as archive
-from eventlake.archive.reader import Digested, Lines, UnreadableFileError, read_lines
+from eventlake.archive.reader import Lines, UnreadableFileError, opened, read_lines
 from eventlake.events.envelope import reject_reason
 from eventlake.lake import ids
 from eventlake.lake.layout import STAGE, LakeRules
@@ -23,7 +23,7 @@ from eventlake.lake.staging import IdSegment, Segment, StagedFile
 from eventlake.schema import exact_json
 from eventlake.schema.evolve import Evidence, join
 from eventlake.schema.rescue import Rescued
-from eventlake.storage.files import Storage
+from eventlake.storage.base import Storage
 from eventlake.sync.table_buffer import TableBuffer
 
 ROWS_PER_CHUNK = 4096  # more rows fall out of the processor's cache while they are lists
@@ -134,8 +134,7 @@ class _Task:
     def take(self, file: RawFile) -> None:
         count = self.counts[file.number] = FileCount(file)
         try:
-            with self._context.storage.open_stream(file.path) as stored:
-                raw = Digested(stored)
+            with opened(self._context.storage, file.path) as raw:
                 for block in read_lines(raw):
                     if isinstance(block, Lines):
                         self._take_lines(count, block)
@@ -144,7 +143,7 @@ class _Task:
                         line = Quarantined(file.path, block.number, "line_too_long", None, block.size, block.sample)
                         self._reject(count, line)
                 count.digest = raw.digest()
-        except (UnreadableFileError, OSError) as error:
+        except UnreadableFileError as error:
             count.error = str(error)
 
     def _take_lines(self, count: FileCount, block: Lines) -> None:

@@ -1,0 +1,158 @@
+"""What the lake asks of the place where its files are.
+
+Paths are relative to a root, with `/` between the parts. The contract is small enough for stores without atomic
+rename, without folders and without locks:
+
+- `write` and `create` show a file whole or not at all;
+- `move` gives a whole file another name. Readers see it under the new name whole or not at all, and for a moment
+  perhaps under both; taken again after a crash, it ends the same;
+- what is written to an `open_output` may be seen half: nobody is told of that path before it is complete;
+- `settle` returns when everything that was written before survives a power cut.
+
+Every call ends: with an answer, with FileNotFoundError, or with an error of ours that says who must act. A call that
+gets no answer in time is given up; all of them may be repeated, also while the lost one is still under way.
+"""
+
+import functools
+import hashlib
+import threading
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterator
+from typing import Any, Concatenate, NamedTuple, ParamSpec, TypeVar
+
+import pyarrow as pa
+
+from eventlake.errors import TransientError, of_system
+
+TIMEOUT = 300.0  # seconds
+
+Self = TypeVar("Self", bound="Storage")
+P = ParamSpec("P")
+R = TypeVar("R")
+
+
+def new_digest() -> "hashlib.blake2b":
+    """The hash by which files are recognised."""
+    return hashlib.blake2b(digest_size=16)
+
+
+class StoredFile(NamedTuple):
+    """A file as a listing shows it; `etag` changes when the content does."""
+
+    path: str
+    size: int
+    etag: str
+
+
+class Storage(ABC):
+    """The files below one root. It can be pickled: Spark tasks open their own."""
+
+    def __init__(self, root: str, *, timeout: float = TIMEOUT) -> None:
+        self.root = root
+        self.timeout = timeout
+
+    def full(self, path: str) -> str:
+        """The address of a file, for people and for other programs."""
+        return f"{self.root}/{path}"
+
+    @abstractmethod
+    def files(self, folder: str) -> Iterator[StoredFile]:
+        """All files below a folder, in order of their paths; none if there is no such folder."""
+
+    @abstractmethod
+    def folders(self, folder: str) -> list[str]:
+        """The names of the folders in a folder."""
+
+    @abstractmethod
+    def stat(self, path: str) -> StoredFile | None: ...
+
+    @abstractmethod
+    def open_input(self, path: str) -> pa.NativeFile:
+        """A file for reading at any position."""
+
+    @abstractmethod
+    def open_stream(self, path: str) -> Any:
+        """A file for reading from start to end."""
+
+    @abstractmethod
+    def open_output(self, path: str) -> pa.NativeFile:
+        """A file to write to; it is there when it is closed, and perhaps half of it before."""
+
+    @abstractmethod
+    def read(self, path: str) -> bytes: ...
+
+    def digest(self, path: str) -> str | None:
+        """A hash of a file's content; None if there is no such file."""
+        try:
+            with self.open_stream(path) as file:
+                return hashlib.file_digest(file, new_digest).hexdigest()
+        except FileNotFoundError:
+            return None
+
+    @abstractmethod
+    def write(self, path: str, content: bytes) -> None:
+        """Write a whole file, which survives a power cut."""
+
+    @abstractmethod
+    def create(self, path: str, content: bytes) -> bool:
+        """Write a whole file if there is none; whether the file has this content afterwards."""
+
+    @abstractmethod
+    def move(self, source: str, target: str) -> None:
+        """Give a file its final name. Once it has that name, doing it again has no effect."""
+
+    @abstractmethod
+    def settle(self) -> None:
+        """Return when everything that was written before survives a power cut."""
+
+    @abstractmethod
+    def delete(self, path: str) -> None:
+        """Remove a file, if it is there."""
+
+    @abstractmethod
+    def delete_folder(self, folder: str) -> None:
+        """Remove a folder and all in it, if it is there."""
+
+    def attempt(self, method: Callable[..., R], *args: Any, **kwargs: Any) -> R:
+        """Carry out one call; everything that is asked of the store passes here."""
+        return method(self, *args, **kwargs)
+
+
+def answered(method: Callable[Concatenate[Self, P], R]) -> Callable[Concatenate[Self, P], R]:
+    """Let a call end in time, and with one of our errors."""
+
+    @functools.wraps(method)
+    def call(self: Self, /, *args: P.args, **kwargs: P.kwargs) -> R:
+        what = f"{method.__name__} {self.full(str(args[0]) if args else '')}"
+        try:
+            return _in_time(self.timeout, what, lambda: self.attempt(method, *args, **kwargs))
+        except FileNotFoundError:
+            raise
+        except OSError as error:
+            raise of_system(error, what) from error
+
+    return call
+
+
+def _in_time(seconds: float, what: str, function: Callable[[], R]) -> R:
+    """Call a function in a thread of its own: nothing else can be left when the kernel does not answer."""
+    results: list[R] = []
+    errors: list[BaseException] = []
+
+    def carry_out() -> None:
+        try:
+            results.append(function())
+        except BaseException as error:
+            errors.append(error)
+
+    thread = threading.Thread(target=carry_out, daemon=True)
+    thread.start()
+    thread.join(seconds)
+    if errors:
+        raise errors[0]
+    if not results:
+        raise TransientError(
+            f"no answer from the storage to {what} for {seconds:g} seconds",
+            fix="check the disk or the network, then run it again",
+        )
+    return results[0]

@@ -1,0 +1,118 @@
+"""A lake in a folder of this machine, or of a network file system that renames atomically."""
+
+import contextlib
+import os
+import uuid
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+from pyarrow import fs
+
+from eventlake.storage.base import TIMEOUT, Storage, StoredFile, answered
+
+
+class LocalStorage(Storage):
+    def __init__(self, root: str, *, timeout: float = TIMEOUT) -> None:
+        super().__init__(str(Path(root).resolve()), timeout=timeout)
+        self._files = fs.LocalFileSystem()
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _opened, (type(self), self.root, self.timeout)
+
+    def files(self, folder: str) -> Iterator[StoredFile]:
+        return iter(self._listed(folder))
+
+    @answered
+    def _listed(self, folder: str) -> list[StoredFile]:
+        selector = fs.FileSelector(self.full(folder), allow_not_found=True, recursive=True)
+        found = [info for info in self._files.get_file_info(selector) if info.is_file]
+        found.sort(key=lambda info: info.path)
+        return [StoredFile(info.path[len(self.root) + 1 :], info.size, f"{info.mtime_ns}") for info in found]
+
+    @answered
+    def folders(self, folder: str) -> list[str]:
+        selector = fs.FileSelector(self.full(folder), allow_not_found=True)
+        found = self._files.get_file_info(selector)
+        return sorted(info.base_name for info in found if info.type == fs.FileType.Directory)
+
+    @answered
+    def stat(self, path: str) -> StoredFile | None:
+        info = self._files.get_file_info(self.full(path))
+        return StoredFile(path, info.size, f"{info.mtime_ns}") if info.is_file else None
+
+    @answered
+    def open_input(self, path: str) -> pa.NativeFile:
+        return pa.memory_map(self.full(path)) if Path(self.full(path)).stat().st_size else pa.BufferReader(b"")
+
+    @answered
+    def open_stream(self, path: str) -> Any:
+        return Path(self.full(path)).open("rb")
+
+    @answered
+    def open_output(self, path: str) -> pa.NativeFile:
+        Path(self.full(path)).parent.mkdir(parents=True, exist_ok=True)
+        return pa.OSFile(self.full(path), "wb")
+
+    @answered
+    def read(self, path: str) -> bytes:
+        return Path(self.full(path)).read_bytes()
+
+    @answered
+    def write(self, path: str, content: bytes) -> None:
+        with _written_aside(Path(self.full(path)), content) as aside:
+            aside.replace(self.full(path))
+
+    @answered
+    def create(self, path: str, content: bytes) -> bool:
+        target = Path(self.full(path))
+        with _written_aside(target, content) as aside:
+            try:
+                os.link(aside, target)  # unlike a rename, it never replaces a file
+            except FileExistsError:
+                return target.read_bytes() == content
+        return True
+
+    @answered
+    def move(self, source: str, target: str) -> None:
+        destination = Path(self.full(target))
+        destination.parent.mkdir(parents=True, exist_ok=True)
+        try:
+            Path(self.full(source)).replace(destination)
+        except FileNotFoundError:
+            if not destination.exists():
+                raise
+
+    def settle(self) -> None:
+        # One call for a thousand files; a call per file would take a thousand times as long. It waits for all that
+        # the machine has to write, so it has no time limit.
+        os.sync()
+
+    @answered
+    def delete(self, path: str) -> None:
+        Path(self.full(path)).unlink(missing_ok=True)
+
+    @answered
+    def delete_folder(self, folder: str) -> None:
+        if Path(self.full(folder)).is_dir():
+            self._files.delete_dir(self.full(folder))
+
+
+def _opened(kind: type[LocalStorage], root: str, timeout: float) -> LocalStorage:
+    return kind(root, timeout=timeout)
+
+
+@contextlib.contextmanager
+def _written_aside(target: Path, content: bytes) -> Iterator[Path]:
+    """The content on disk, under a name that nobody looks for and that is gone afterwards."""
+    target.parent.mkdir(parents=True, exist_ok=True)
+    aside = target.with_name(f".{target.name}.{uuid.uuid4().hex}")
+    try:
+        with aside.open("wb") as file:
+            file.write(content)
+            file.flush()
+            os.fsync(file.fileno())
+        yield aside
+    finally:
+        aside.unlink(missing_ok=True)
