@@ -13,15 +13,19 @@ import urllib.error
 import urllib.request
 from collections import Counter
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any, NamedTuple, NoReturn
 
+import psutil  # type: ignore[import-untyped]
 import pyspark
 import pytest
 
+from conftest import InProcess
 from eventlake.demo.events import Recipe, write_archive
 from eventlake.query import query
 from eventlake.runners.java import java_home
+from eventlake.sync.verify import verify
 from eventlake.workspace import Workspace
 
 PROGRAM = Path(sys.executable).with_name("eventlake")
@@ -140,22 +144,40 @@ def eventlake(folder: Path, *words: str, **variables: str) -> list[Any]:
     return [json.loads(line) for line in done.stdout.splitlines()]
 
 
-@pytest.fixture
-def workspace(tmp_path: Path) -> Path:
+@pytest.fixture(scope="module")
+def unsynced(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A workspace with raw files that nobody has synced: with copies, broken lines and values of the wrong kind."""
-    place = Workspace.create(tmp_path / "local")
+    folder = tmp_path_factory.mktemp("raw")
+    place = Workspace.create(folder / "workspace")
     place.sources.add("web", source_id="src1")
-    recipe = Recipe(events=3000, hours=6, track_types=10, duplicate_share=0.03, conflict_share=0.05, broken_share=0.01)
-    write_archive(recipe, tmp_path / "raw", files=6)
-    eventlake(place.folder, "import", "web", str(tmp_path / "raw"))
+    recipe = Recipe(
+        events=10_000, hours=3, track_types=10, duplicate_share=0.03, conflict_share=0.05, broken_share=0.01
+    )
+    write_archive(recipe, folder / "raw", files=12)
+    eventlake(place.folder, "import", "web", str(folder / "raw"))
     return place.folder
 
 
-def test_a_cluster_loads_the_same_rows_as_one_machine_and_shares_the_work(
-    cluster: Cluster, workspace: Path, tmp_path: Path
-) -> None:
-    clustered = Path(shutil.copytree(workspace, tmp_path / "clustered"))
-    events = tmp_path / "events"
+class Synced(NamedTuple):
+    workspace: Workspace
+    books: dict[str, Any]
+
+
+@pytest.fixture(scope="module")
+def alone(unsynced: Path) -> Synced:
+    """The same, synced on one machine."""
+    folder = Path(shutil.copytree(unsynced, unsynced.with_name("alone")))
+    report = eventlake(folder, "sync", EVENTLAKE_SPARK__MASTER="local[2]")
+    return Synced(Workspace.open(folder), report[0]["books"])
+
+
+@pytest.fixture
+def clustered(unsynced: Path, tmp_path: Path) -> Path:
+    return Path(shutil.copytree(unsynced, tmp_path / "clustered"))
+
+
+def on(cluster: Cluster, events: Path) -> dict[str, str]:
+    """Variables that let a command run on the cluster and write down what it did there."""
     events.mkdir()
     conf = {
         "spark.cores.max": str(WORKERS),
@@ -169,42 +191,98 @@ def test_a_cluster_loads_the_same_rows_as_one_machine_and_shares_the_work(
         "spark.scheduler.maxRegisteredResourcesWaitingTime": "120s",
         "spark.scheduler.minRegisteredResourcesRatio": "1.0",
     }
+    return {"EVENTLAKE_SPARK__MASTER": cluster.master, "EVENTLAKE_SPARK__CONF": json.dumps(conf)}
 
-    report = eventlake(
-        clustered, "sync", EVENTLAKE_SPARK__MASTER=cluster.master, EVENTLAKE_SPARK__CONF=json.dumps(conf)
-    )
+
+def test_a_cluster_loads_the_same_rows_as_one_machine_and_shares_the_work(
+    cluster: Cluster, clustered: Path, alone: Synced, tmp_path: Path
+) -> None:
+    events = tmp_path / "events"
+
+    report = eventlake(clustered, "sync", **on(cluster, events))
 
     books = report[0]["books"]
     parts = ("loaded", "duplicates", "suppressed", "blocked", "quarantined")
     assert books["lines"] == sum(books[part] for part in parts)
-    assert books["loaded"] == 3000 == sum(table["row_count"] for table in report[1:])
+    assert books["loaded"] == 10_000 == sum(table["row_count"] for table in report[1:])
     assert books["duplicates"]
     assert books["quarantined"]
 
     assert sorted(tasks_by_executor(events)) == ["0", "1"]
-    (application,) = cluster.state()["completedapps"]
+    application = cluster.state()["completedapps"][0]
     assert (application["name"], application["state"], application["cores"]) == ("eventlake", "FINISHED", WORKERS)
     for number in range(WORKERS):
         (log,) = (cluster.folder / f"worker-{number}").glob(f"{application['id']}/*/stderr")
         assert log.is_file()
 
-    alone = eventlake(workspace, "sync", EVENTLAKE_SPARK__MASTER="local[2]")
-    assert alone[0]["books"] == books
-    one, other = Workspace.open(workspace), Workspace.open(clustered)
+    assert books == alone.books
+    check_tables(clustered, alone)
+
+
+def check_tables(clustered: Path, alone: Synced) -> None:
+    one, other = alone.workspace, Workspace.open(clustered)
     assert [table.schema for table in other.catalog.tables()] == [table.schema for table in one.catalog.tables()]
     for table in one.catalog.tables():
         sql = f'select * from {table.database}."{table.name}" order by message_id, received_at'
         assert query(other, sql).to_pylist() == query(one, sql).to_pylist(), table.name
-    assert eventlake(clustered, "verify") == [[]]
+    assert verify(other, other.sources.get("web"), InProcess()) == []
+
+
+@pytest.mark.parametrize(("step", "shown_by"), [("stage", "staged-*"), ("publish", "data/*/*.parquet")])
+def test_an_executor_killed_in_the_middle_of_a_step_changes_nothing(
+    cluster: Cluster, clustered: Path, alone: Synced, tmp_path: Path, step: str, shown_by: str
+) -> None:
+    events = tmp_path / "events"
+    with ThreadPoolExecutor() as other:
+        sync = other.submit(eventlake, clustered, "sync", **on(cluster, events))
+        deadline = time.monotonic() + 100
+        while not list((clustered / "lake" / "segment-stage").glob(f"*/{shown_by}")):  # a task of the step is writing
+            assert not sync.done(), sync.result()
+            assert time.monotonic() < deadline
+            time.sleep(0.005)
+        executors(cluster)[0].kill()
+        report = sync.result()
+
+    assert lost_tasks(events) == {step}
+    assert report[0]["books"] == alone.books
+    check_tables(clustered, alone)
+    assert not list((clustered / "lake" / "segment-stage").glob("*"))
+
+
+def executors(cluster: Cluster) -> list[psutil.Process]:
+    """The executors of the application that runs on the cluster now."""
+    (application,) = cluster.state()["activeapps"]
+    found = []
+    for process in psutil.process_iter():
+        with contextlib.suppress(psutil.Error):
+            words = process.cmdline()
+            if "org.apache.spark.executor.CoarseGrainedExecutorBackend" in words and application["id"] in words:
+                found.append(process)
+    return found
+
+
+def lost_tasks(folder: Path) -> set[str]:
+    """The steps of which a task was lost with its executor, as Spark wrote it down."""
+    steps: dict[int, str] = {}
+    lost = set()
+    for event in spark_events(folder):
+        if event["Event"] == "SparkListenerJobStart":
+            steps |= dict.fromkeys(event["Stage IDs"], event["Properties"]["spark.job.description"])
+        elif event["Event"] == "SparkListenerTaskEnd" and event["Task End Reason"]["Reason"] == "ExecutorLostFailure":
+            lost.add(steps[event["Stage ID"]])
+    return lost
 
 
 def tasks_by_executor(folder: Path) -> Counter[str]:
     """How many tasks each executor finished, as Spark wrote it down."""
-    tasks: Counter[str] = Counter()
+    return Counter(
+        event["Task Info"]["Executor ID"]
+        for event in spark_events(folder)
+        if event["Event"] == "SparkListenerTaskEnd" and event["Task End Reason"]["Reason"] == "Success"
+    )
+
+
+def spark_events(folder: Path) -> Iterator[dict[str, Any]]:
     for log in folder.rglob("*"):
         if log.is_file() and log.name.startswith(("events_", "app-")):
-            for line in log.read_text().splitlines():
-                event = json.loads(line)
-                if event["Event"] == "SparkListenerTaskEnd" and event["Task End Reason"]["Reason"] == "Success":
-                    tasks[event["Task Info"]["Executor ID"]] += 1
-    return tasks
+            yield from map(json.loads, log.read_text().splitlines())
