@@ -3,6 +3,7 @@
 import gzip
 import json
 import os
+import uuid
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
@@ -22,7 +23,8 @@ from eventlake.sync import jobs
 from eventlake.sync.jobs import Job
 from eventlake.sync.run import run
 from eventlake.sync.steps import Runner
-from eventlake.workspace import Clock, Workspace
+from eventlake.workspace import CONFIG, Clock, Workspace
+from servers import S3Server, s3_server
 
 # No "explain" phase: it traces every line, which on these tests takes minutes.
 PHASES = (hypothesis.Phase.explicit, hypothesis.Phase.reuse, hypothesis.Phase.generate, hypothesis.Phase.shrink)
@@ -70,10 +72,20 @@ class InProcess:
 
 
 class Lake:
-    """A workspace with one source, as a test uses it."""
+    """A workspace with one source, as a test uses it; `settings` are added to its settings file."""
 
-    def __init__(self, folder: Path, runner: Runner, *, source_id: str = "src1", clock: Clock | None = None) -> None:
+    def __init__(
+        self,
+        folder: Path,
+        runner: Runner,
+        *,
+        source_id: str = "src1",
+        clock: Clock | None = None,
+        settings: str | None = None,
+    ) -> None:
         Workspace.create(folder)
+        if settings:
+            (folder / CONFIG).write_text(f'workspace_id = "test"\n{settings}')
         self.workspace = Workspace.open(folder, clock or SetClock())
         self.runner = runner
         self.workspace.sources.add("web", source_id=source_id)
@@ -97,10 +109,9 @@ class Lake:
         self._files += 1
         instant = instants.parse(f"{day}T00:00:00Z")
         assert instant
-        path = self.root / archive.path(self.source.id, instant.micros, name or f"{self._files}.gz")
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_bytes(content)
-        return path
+        path = archive.path(self.source.id, instant.micros, name or f"{self._files}.gz")
+        self.workspace.storage.write(path, content)
+        return self.root / path
 
     def sync(self) -> list[dict[str, Any]]:
         return self.run(jobs.sync(self.source))
@@ -169,6 +180,26 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkRunner]:
     runner = SparkRunner("local[2]", {}, tmp_path_factory.mktemp("spark") / "spark.log")
     yield runner
     runner.close()
+
+
+@pytest.fixture(scope="session")
+def s3(tmp_path_factory: pytest.TempPathFactory) -> Iterator[S3Server]:
+    """One S3 server for all tests, whose user the AWS library finds in the environment, as in real life."""
+    with s3_server(tmp_path_factory.mktemp("s3")) as server, pytest.MonkeyPatch.context() as patch:
+        patch.setenv("AWS_ACCESS_KEY_ID", server.key)
+        patch.setenv("AWS_SECRET_ACCESS_KEY", server.secret)
+        patch.setenv("AWS_DEFAULT_REGION", "us-east-1")
+        yield server
+
+
+@pytest.fixture
+def bucket(s3: S3Server) -> str:
+    """A new bucket."""
+    import boto3
+
+    name = f"lake-{uuid.uuid4().hex}"
+    boto3.client("s3", endpoint_url=s3.endpoint).create_bucket(Bucket=name)
+    return name
 
 
 @pytest.fixture

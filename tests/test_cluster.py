@@ -4,18 +4,16 @@ import contextlib
 import json
 import os
 import shutil
-import signal
-import socket
 import subprocess
 import sys
 import time
 import urllib.error
 import urllib.request
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from typing import Any, NamedTuple, NoReturn
+from typing import Any, NamedTuple
 
 import psutil  # type: ignore[import-untyped]
 import pyspark
@@ -27,6 +25,7 @@ from eventlake.query import query
 from eventlake.runners.java import java_home
 from eventlake.sync.verify import verify
 from eventlake.workspace import Workspace
+from servers import free_ports, server, wait_for
 
 PROGRAM = Path(sys.executable).with_name("eventlake")
 SPARK_CLASS = Path(pyspark.__file__).parent / "bin" / "spark-class"
@@ -49,9 +48,6 @@ class Cluster(NamedTuple):
         except (urllib.error.URLError, OSError, json.JSONDecodeError):
             return {}
 
-    def logs(self) -> str:
-        return "\n".join(f"{log.name}: {log.read_text()[-1500:]}" for log in sorted(self.folder.glob("*.log")))
-
 
 @pytest.fixture(scope="module")
 def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
@@ -61,22 +57,14 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
         cluster = Cluster(f"spark://127.0.0.1:{port}", f"http://127.0.0.1:{page}/json/", folder)
         place = ["--host", "127.0.0.1"]
         master = ["master.Master", *place, "--port", str(port), "--webui-port", str(page)]
-        processes = [servers.enter_context(server(folder / "master.log", *master))]
-        wait_for(cluster, processes, lambda: cluster.state().get("status") == "ALIVE")
+        processes = [servers.enter_context(spark_server(folder / "master.log", *master))]
+        wait_for("Spark cluster", folder, processes, lambda: cluster.state().get("status") == "ALIVE")
         for number in range(WORKERS):
             size = ["--cores", "1", "--memory", "700m", "--work-dir", str(folder / f"worker-{number}")]
             worker = ["worker.Worker", *place, "--webui-port", "0", *size, cluster.master]
-            processes.append(servers.enter_context(server(folder / f"worker-{number}.log", *worker)))
-        wait_for(cluster, processes, lambda: cluster.state().get("aliveworkers") == WORKERS)
+            processes.append(servers.enter_context(spark_server(folder / f"worker-{number}.log", *worker)))
+        wait_for("Spark cluster", folder, processes, lambda: cluster.state().get("aliveworkers") == WORKERS)
         yield cluster
-
-
-def free_ports(count: int) -> list[int]:
-    with contextlib.ExitStack() as sockets:
-        taken = [sockets.enter_context(socket.socket()) for _ in range(count)]
-        for one in taken:
-            one.bind(("127.0.0.1", 0))
-        return [one.getsockname()[1] for one in taken]
 
 
 def environment() -> dict[str, str]:
@@ -90,44 +78,9 @@ def environment() -> dict[str, str]:
     return {k: v for k, v in os.environ.items() if not k.startswith(("EVENTLAKE_", "SPARK_", "PYSPARK_"))} | ours
 
 
-@contextlib.contextmanager
-def server(log: Path, *words: str) -> Iterator[subprocess.Popen[bytes]]:
-    """A server of Spark, stopped with all processes that it started."""
-    with log.open("wb") as file:
-        process = subprocess.Popen(
-            [SPARK_CLASS, f"org.apache.spark.deploy.{words[0]}", *words[1:]],
-            env=environment(),
-            cwd=log.parent,
-            stdin=subprocess.DEVNULL,
-            stdout=file,
-            stderr=subprocess.STDOUT,
-            start_new_session=True,
-        )
-    try:
-        yield process
-    finally:
-        for kind in (signal.SIGTERM, signal.SIGKILL):
-            with contextlib.suppress(ProcessLookupError):
-                os.killpg(process.pid, kind)
-            with contextlib.suppress(subprocess.TimeoutExpired):
-                process.wait(15)
-
-
-def wait_for(cluster: Cluster, processes: list[subprocess.Popen[bytes]], is_ready: Callable[[], bool]) -> None:
-    deadline = time.monotonic() + SECONDS_TO_COME_UP
-    while not is_ready():
-        if any(process.poll() is not None for process in processes):
-            not_there(f"a server ended: {cluster.logs()}")
-        if time.monotonic() > deadline:
-            not_there(f"not up after {SECONDS_TO_COME_UP} seconds: {cluster.logs()}")
-        time.sleep(0.2)
-
-
-def not_there(reason: str) -> NoReturn:
-    """No cluster: a failure where the tests must be complete, a reason to skip on somebody's own machine."""
-    if os.environ.get("CI"):
-        pytest.fail(f"no Spark cluster: {reason}")
-    pytest.skip(f"no Spark cluster: {reason}")
+def spark_server(log: Path, *words: str) -> contextlib.AbstractContextManager[subprocess.Popen[bytes]]:
+    name, *options = words
+    return server(log, str(SPARK_CLASS), f"org.apache.spark.deploy.{name}", *options, environment=environment())
 
 
 def eventlake(folder: Path, *words: str, **variables: str) -> list[Any]:

@@ -28,6 +28,7 @@ import sqlalchemy as sa
 sys.path.insert(0, sys.argv[4])
 from conftest import InProcess
 from eventlake.storage.local import LocalStorage
+from eventlake.storage.s3 import S3Storage
 from eventlake.sync import jobs
 from eventlake.sync.run import run
 from eventlake.workspace import Workspace
@@ -47,8 +48,9 @@ def before(cls, name):
         return inner(*args, **kwargs)
     setattr(cls, name, outer)
 
-for name in ("write", "move", "delete", "delete_folder", "open_output", "settle"):
-    before(LocalStorage, name)
+for name in ("write", "create", "move", "delete", "delete_folder", "open_output", "settle"):
+    for kind in (LocalStorage, S3Storage):
+        before(kind, name)
 workspace = Workspace.open(Path(sys.argv[1]))
 sa.event.listen(workspace.engine, "commit", tick)
 source = workspace.sources.get("web")
@@ -70,8 +72,8 @@ def killed_at(folder: Path, job: str, change: int, after: float | None = None) -
     return subprocess.CompletedProcess(script, process.returncode, out, err)
 
 
-def filled(folder: Path) -> Lake:
-    lake = Lake(folder, InProcess(), clock=SetClock())
+def filled(folder: Path, settings: str | None = None) -> Lake:
+    lake = Lake(folder, InProcess(), clock=SetClock(), settings=settings)
     lake.sync_of(track("A", "m0", properties={"price": 1}))
     lake.put(track("A", "m1", properties={"price": 1.5}), track("A", "m0"), track("B", "m2"), b"broken")
     return lake

@@ -1,7 +1,8 @@
 """SQL over the lake with DuckDB: every table of the catalog as a view, partitions and evolved columns included."""
 
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Sequence
+from typing import NamedTuple
 
 import duckdb
 import pyarrow as pa
@@ -10,6 +11,8 @@ from eventlake.errors import InvalidSettingsError
 from eventlake.lake.quarantine import SCHEMA as QUARANTINE_SCHEMA
 from eventlake.reports import report
 from eventlake.reports.columns import REPORT_COLUMNS
+from eventlake.storage.base import Storage
+from eventlake.storage.local import LocalStorage
 from eventlake.workspace import Workspace
 
 SYSTEM_DATABASE = "__segment_datalake"
@@ -31,7 +34,8 @@ def query(workspace: Workspace, sql: str) -> pa.Table:
     connection = duckdb.connect(":memory:")
     try:
         connection.execute("SET TimeZone = 'UTC'")
-        _make_views(workspace, connection, _wanted(connection, sql))
+        lake = _Lake(workspace, _addresses(connection, workspace.storage))
+        _make_views(lake, connection, _wanted(connection, sql))
         found = connection.sql(sql)
         return _named_apart(found.to_arrow_table()) if found else pa.table({})
     except duckdb.Error as error:
@@ -41,6 +45,25 @@ def query(workspace: Workspace, sql: str) -> pa.Table:
         ) from error
     finally:
         connection.close()
+
+
+class _Lake(NamedTuple):
+    workspace: Workspace
+    address: Callable[[str], str]
+
+    def texts(self, paths: Iterable[str]) -> str:
+        """The files as a list in SQL."""
+        return ", ".join(_text(self.address(path)) for path in paths)
+
+
+def _addresses(connection: duckdb.DuckDBPyConnection, storage: Storage) -> Callable[[str], str]:
+    """How DuckDB reaches the files of the lake; it has no way of its own to a bucket."""
+    if isinstance(storage, LocalStorage):
+        return storage.full
+    from eventlake.storage.duck import PROTOCOL, LakeFiles  # noqa: PLC0415 - only lakes in a bucket need it
+
+    connection.register_filesystem(LakeFiles(storage))
+    return lambda path: f"{PROTOCOL}://{path}"
 
 
 def _named_apart(rows: pa.Table) -> pa.Table:
@@ -72,10 +95,9 @@ def _wanted(connection: duckdb.DuckDBPyConnection, sql: str) -> set[tuple[str, s
     return wanted
 
 
-def _make_views(
-    workspace: Workspace, connection: duckdb.DuckDBPyConnection, wanted: set[tuple[str, str]] | None
-) -> None:
+def _make_views(lake: _Lake, connection: duckdb.DuckDBPyConnection, wanted: set[tuple[str, str]] | None) -> None:
     views = {}
+    workspace = lake.workspace
     tables = workspace.catalog.tables()
     for table in tables:
         if wanted is None or (table.database, table.name) in wanted:
@@ -84,38 +106,40 @@ def _make_views(
             columns += [(key, "VARCHAR") for key in table.partition_keys]
             hive = ", ".join(f"{_name(key)}: VARCHAR" for key in table.partition_keys)
             options = f"union_by_name=true, hive_partitioning=true, hive_types_autocast=false, hive_types={{{hive}}}"
-            views[table.database, table.name] = _view(workspace, columns, files, f"read_parquet($files, {options})")
+            views[table.database, table.name] = _view(lake, columns, files, f"read_parquet($files, {options})")
     if wanted is None or (SYSTEM_DATABASE, "sync_reports") in wanted:
-        views[SYSTEM_DATABASE, "sync_reports"] = _reports_view(workspace)
+        views[SYSTEM_DATABASE, "sync_reports"] = _reports_view(lake)
     if wanted is None or (SYSTEM_DATABASE, "quarantine") in wanted:
-        views[SYSTEM_DATABASE, "quarantine"] = _quarantine_view(workspace)
+        views[SYSTEM_DATABASE, "quarantine"] = _quarantine_view(lake)
     for database in sorted({SYSTEM_DATABASE, *(table.database for table in tables)}):
         connection.execute(f"CREATE SCHEMA IF NOT EXISTS {_name(database)}")
     for (database, name), select in views.items():
         connection.execute(f"CREATE VIEW {_name(database)}.{_name(name)} AS {select}")
 
 
-def _view(workspace: Workspace, columns: Sequence[tuple[str, str]], files: list[str], source: str) -> str:
+def _view(lake: _Lake, columns: Sequence[tuple[str, str]], files: list[str], source: str) -> str:
     """The columns in the catalog's order and types, also those that no file has."""
     typed = ", ".join(f"CAST(NULL AS {kind}) AS {_name(name)}" for name, kind in columns)
     empty = f"SELECT {typed} WHERE false"
     if not files:
         return empty
-    names = ", ".join(_text(workspace.storage.full(path)) for path in files)
+    names = lake.texts(files)
     order = ", ".join(_name(name) for name, _ in columns)
     found = source.replace("$files", f"[{names}]")
     return f"SELECT {order} FROM ({empty} UNION ALL BY NAME SELECT * FROM {found})"  # noqa: S608 - names are quoted
 
 
-def _reports_view(workspace: Workspace) -> str:
-    told = (report.path(run.report[0]) for run in workspace.runs.latest(1_000_000) if run.report)
-    files = [path for path in told if workspace.storage.stat(path)]  # a full disk may have kept one from being written
+def _reports_view(lake: _Lake) -> str:
+    told = (report.path(run.report[0]) for run in lake.workspace.runs.latest(1_000_000) if run.report)
+    files = [
+        path for path in told if lake.workspace.storage.stat(path)
+    ]  # a full disk may have kept one from being written
     columns = list(REPORT_COLUMNS.items())
     spec = ", ".join(f"{_text(name)}: {_text(kind)}" for name, kind in columns if name != "day")
     typed = ", ".join(f"CAST(NULL AS {kind}) AS {_name(name)}" for name, kind in columns)
     if not files:
         return f"SELECT {typed} WHERE false"
-    names = ", ".join(_text(workspace.storage.full(path)) for path in files)
+    names = lake.texts(files)
     order = ", ".join(_name(name) for name, _ in columns)
     return (
         f"SELECT {order} FROM (SELECT *, regexp_extract(filename, '/day=([0-9-]+)/', 1) AS day FROM "  # noqa: S608
@@ -123,9 +147,9 @@ def _reports_view(workspace: Workspace) -> str:
     )
 
 
-def _quarantine_view(workspace: Workspace) -> str:
-    files = workspace.ledger.quarantine_files()
-    names = ", ".join(_text(workspace.storage.full(path)) for path, _, _ in files)
+def _quarantine_view(lake: _Lake) -> str:
+    files = lake.workspace.ledger.quarantine_files()
+    names = lake.texts(path for path, _, _ in files)
     columns = ", ".join(QUARANTINE_SCHEMA.names)
     if not files:
         kinds = {"string": "VARCHAR", "int64": "BIGINT", "binary": "BLOB"}

@@ -1,6 +1,7 @@
 """A workspace: one installation with its settings, its lake, its catalog and its database."""
 
 import os
+import re
 import secrets
 import time
 import tomllib
@@ -24,6 +25,7 @@ from eventlake.control.sources import Sources
 from eventlake.errors import InvalidSettingsError, NotFoundError
 from eventlake.storage.base import TIMEOUT, Storage
 from eventlake.storage.local import LocalStorage
+from eventlake.storage.s3 import S3Options, S3Storage
 
 CONFIG = "eventlake.toml"
 
@@ -41,8 +43,15 @@ class Clock:
 
 class LakeSettings(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid")
-    root: str = Field("lake", description="Folder of the lake, absolute or relative to the workspace.")
+    root: str = Field("lake", description="Folder of the lake, in the workspace or absolute, or s3://bucket/prefix.")
     timeout: float = Field(TIMEOUT, gt=0, description="Seconds after which a call to the storage is given up.")
+
+
+class S3Settings(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="forbid")
+    endpoint: str | None = Field(None, description="URL of the server, if it is not Amazon's own.")
+    region: str | None = Field(None, description="Region of the bucket; by default as AWS tools find it.")
+    path_style: bool = Field(False, description="Address buckets by path; most servers other than Amazon's need it.")
 
 
 class SparkSettings(BaseModel):
@@ -60,6 +69,7 @@ class Settings(BaseSettings):
     workspace_id: str = Field(description="Identifies this installation in reports.")
     database: str = Field("sqlite:///eventlake.db", description="URL of the workspace database, for SQLAlchemy.")
     lake: LakeSettings = LakeSettings()
+    s3: S3Settings = S3Settings()
     spark: SparkSettings = SparkSettings()
 
     @classmethod
@@ -116,12 +126,14 @@ class Workspace:
     @cached_property
     def storage(self) -> Storage:
         root = self.settings.lake.root
-        if "://" in root:
-            raise InvalidSettingsError(
-                f"lake root {root!r}: the scheme {root.partition('://')[0]}:// is not supported",
-                fix="use a folder of this machine",
-            )
-        return LocalStorage(os.fspath(self.folder / root), timeout=self.settings.lake.timeout)
+        if "://" not in root:
+            return LocalStorage(os.fspath(self.folder / root), timeout=self.settings.lake.timeout)
+        if re.match(r"s3://[^/]+", root):
+            options = S3Options(**self.settings.s3.model_dump())
+            return S3Storage(root, options, timeout=self.settings.lake.timeout)
+        raise InvalidSettingsError(
+            f"lake root {root!r} is neither a folder nor s3://bucket/prefix", fix="correct lake.root in the settings"
+        )
 
     @cached_property
     def engine(self) -> sa.Engine:

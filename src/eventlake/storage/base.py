@@ -17,7 +17,8 @@ import functools
 import hashlib
 import threading
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any, Concatenate, NamedTuple, ParamSpec, TypeVar
 
 import pyarrow as pa
@@ -46,6 +47,8 @@ class StoredFile(NamedTuple):
 
 class Storage(ABC):
     """The files below one root. It can be pickled: Spark tasks open their own."""
+
+    at_once = 1  # calls that are worth making at the same time
 
     def __init__(self, root: str, *, timeout: float = TIMEOUT) -> None:
         self.root = root
@@ -100,6 +103,11 @@ class Storage(ABC):
     @abstractmethod
     def move(self, source: str, target: str) -> None:
         """Give a file its final name. Once it has that name, doing it again has no effect."""
+
+    def move_all(self, moves: Iterable[tuple[str, str]]) -> None:
+        with ThreadPoolExecutor(self.at_once) as pool:
+            for _ in pool.map(lambda move: self.move(*move), moves):
+                pass
 
     @abstractmethod
     def settle(self) -> None:

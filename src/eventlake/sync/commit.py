@@ -89,8 +89,7 @@ def save_failure(workspace: Workspace, run_id: str, lines: list[dict[str, object
 
 def _roll_forward(workspace: Workspace, manifest: Manifest) -> None:
     entry, storage = manifest.entry, workspace.storage
-    for written, path in manifest.moves:
-        storage.move(written, path)
+    storage.move_all(manifest.moves)
     for database, table in manifest.dropped_tables:
         workspace.catalog.drop(database, table)
     for change in manifest.tables:

@@ -1,0 +1,240 @@
+"""What the lake asks of every store, on a disk and on a real S3 server."""
+
+import pickle
+import threading
+from pathlib import Path
+from typing import Any
+
+import boto3
+import pytest
+
+from conftest import InProcess, Lake, SetClock, track
+from eventlake.errors import InvalidSettingsError, PermissionMissingError, TransientError
+from eventlake.query import query
+from eventlake.runners.spark import SparkRunner
+from eventlake.storage.base import Storage
+from eventlake.storage.local import LocalStorage
+from eventlake.storage.s3 import S3Options, S3Storage
+from eventlake.sync import jobs
+from eventlake.sync.repair import repair
+from eventlake.sync.verify import verify
+from servers import S3Server, free_ports
+from test_crash import KILLS, filled, killed_at, state
+
+
+@pytest.fixture(params=["local", "s3", "s3 without a prefix"])
+def storage(request: pytest.FixtureRequest, tmp_path: Path) -> Storage:
+    if request.param == "local":
+        return LocalStorage(str(tmp_path / "lake"))
+    server, name = request.getfixturevalue("s3"), request.getfixturevalue("bucket")
+    root = f"s3://{name}" if "without" in request.param else f"s3://{name}/some/prefix"
+    return S3Storage(root, S3Options(server.endpoint, path_style=True))
+
+
+def test_what_is_written_is_read_and_listed(storage: Storage) -> None:
+    storage.write("a/b/one", b"1")
+    storage.write("a/b/one", b"11")
+    storage.write("a/two words & ü=%20", b"222")
+    storage.write("ab/other", b"")
+    assert storage.read("a/b/one") == b"11"
+    assert [(file.path, file.size) for file in storage.files("a")] == [("a/b/one", 2), ("a/two words & ü=%20", 3)]
+    assert list(storage.files("nothing")) == []
+    assert storage.folders("a") == ["b"]
+    assert storage.folders("nothing") == []
+    found = storage.stat("a/b/one")
+    assert found
+    assert found in list(storage.files("a"))
+    assert storage.stat("a/b") is None
+    assert storage.stat("a/nothing") is None
+
+
+def test_another_content_has_another_etag(storage: Storage) -> None:
+    storage.write("one", b"1")
+    before = storage.stat("one")
+    storage.write("one", b"2")
+    after = storage.stat("one")
+    assert before
+    assert after
+    assert before.etag != after.etag
+
+
+def test_a_file_is_there_when_it_is_closed_and_can_be_read_anywhere(storage: Storage) -> None:
+    content = bytes(range(256)) * 80_000  # more than one range
+    with storage.open_output("folder/large") as sink:
+        for start in range(0, len(content), 1_000_000):
+            sink.write(content[start : start + 1_000_000])
+        assert sink.tell() == len(content)
+    with storage.open_input("folder/large") as source:
+        assert source.size() == len(content)
+        source.seek(10_000_001)
+        assert source.read(5) == content[10_000_001:10_000_006]
+        assert source.read_at(3, 20) == content[20:23]
+    with storage.open_stream("folder/large") as stream:
+        assert stream.read() == content
+    assert storage.digest("folder/large") == storage.digest("folder/large")
+    assert storage.digest("folder/nothing") is None
+
+
+@pytest.mark.parametrize("way", ["read", "open_stream", "open_input"])
+def test_a_file_that_is_not_there_is_said_to_be(storage: Storage, way: str) -> None:
+    with pytest.raises(FileNotFoundError):
+        getattr(storage, way)("nothing")
+
+
+def test_an_empty_file_is_a_file(storage: Storage) -> None:
+    with storage.open_output("empty"):
+        pass
+    with storage.open_input("empty") as source:
+        assert source.read() == b""
+    found = storage.stat("empty")
+    assert found
+    assert found.size == 0
+
+
+def test_a_move_may_be_repeated_and_replaces_what_is_there(storage: Storage) -> None:
+    storage.write("from", b"new")
+    storage.write("to/here", b"old")
+    for _ in range(2):
+        storage.move("from", "to/here")
+        assert storage.read("to/here") == b"new"
+        assert storage.stat("from") is None
+    with pytest.raises(FileNotFoundError):
+        storage.move("nothing", "nowhere")
+
+
+def test_a_move_of_which_half_was_done_is_finished_by_the_next(storage: Storage) -> None:
+    """A store without atomic rename copies and then deletes: a crash may come in between."""
+    storage.write("from", b"content")
+    storage.write("to", b"content")
+    storage.move("from", "to")
+    assert storage.read("to") == b"content"
+    assert storage.stat("from") is None
+
+
+def test_many_files_are_moved(storage: Storage) -> None:
+    moves = [(f"from/{n}", f"to/{n}") for n in range(40)]
+    for source, _ in moves:
+        storage.write(source, source.encode())
+    storage.move_all(moves)
+    assert {file.path: storage.read(file.path) for file in storage.files("to")} == {t: s.encode() for s, t in moves}
+    storage.move_all(moves)
+    assert not list(storage.files("from"))
+
+
+def test_one_of_many_creates_a_file(storage: Storage) -> None:
+    won: list[int] = []
+
+    def create(number: int) -> None:
+        if storage.create("only/one", f"content {number}".encode()):
+            won.append(number)
+
+    threads = [threading.Thread(target=create, args=(number,)) for number in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert len(won) == 1
+    assert storage.read("only/one") == f"content {won[0]}".encode()
+    assert storage.create("only/one", f"content {won[0]}".encode())  # the same once more: an answer may get lost
+    assert [file.path for file in storage.files("only")] == ["only/one"]
+
+
+def test_deleting_may_be_repeated_and_leaves_neighbours_alone(storage: Storage) -> None:
+    for path in ("a/1", "a/b/2", "ab/3"):
+        storage.write(path, b"x")
+    for _ in range(2):
+        storage.delete("a/1")
+        assert [file.path for file in storage.files("a")] == ["a/b/2"]
+    for _ in range(2):
+        storage.delete_folder("a")
+        assert list(storage.files("a")) == []
+    assert storage.read("ab/3") == b"x"
+
+
+def test_a_storage_goes_to_other_processes(storage: Storage) -> None:
+    storage.write("one", b"1")
+    there = pickle.loads(pickle.dumps(storage))
+    assert there.read("one") == b"1"
+    assert there.timeout == storage.timeout
+    assert there.full("one") == storage.full("one")
+
+
+# What only a server can refuse
+
+
+def test_a_user_without_rights_is_told_so(s3: S3Server, bucket: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "wrong-secret")
+    with pytest.raises(PermissionMissingError, match=bucket) as caught:
+        S3Storage(f"s3://{bucket}", S3Options(s3.endpoint, path_style=True)).write("a", b"")
+    assert "wrong-secret" not in str(caught.value)
+
+
+def test_a_bucket_that_is_not_there_is_a_wrong_setting(s3: S3Server) -> None:
+    with pytest.raises(InvalidSettingsError, match="there is no bucket no-such-bucket"):
+        list(S3Storage("s3://no-such-bucket/x", S3Options(s3.endpoint, path_style=True)).files("a"))
+
+
+def test_a_server_that_does_not_answer_is_worth_another_attempt(s3: S3Server) -> None:
+    (port,) = free_ports(1)
+    with pytest.raises(TransientError):
+        S3Storage("s3://bucket", S3Options(f"http://127.0.0.1:{port}", path_style=True), timeout=20).write("a", b"")
+
+
+# A whole lake in a bucket
+
+
+def settings_for(s3: S3Server, bucket: str) -> str:
+    return f'[lake]\nroot = "s3://{bucket}/lake"\n[s3]\nendpoint = "{s3.endpoint}"\npath_style = true\n'
+
+
+def test_a_lake_in_a_bucket_is_the_same_lake(s3: S3Server, bucket: str, tmp_path: Path, spark: SparkRunner) -> None:
+    lines: list[Any] = [track("A", "m1", properties={"price": 1}), track("A", "m1"), track("B", "m2"), b"broken"]
+    here = Lake(tmp_path / "here", spark, clock=SetClock())
+    there = Lake(tmp_path / "there", spark, clock=SetClock(), settings=settings_for(s3, bucket))
+    for lake in (here, there):
+        lake.sync_of(*lines)
+        lake.sync_of(track("A", "m3", properties={"price": 2.5}), track("A", "m1"))
+    assert state(there) == state(here)
+    assert verify(there.workspace, there.source, spark) == []
+
+    (file, *_) = [file for file in there.workspace.ledger.data_files("src1") if file.segment_type == "track_b"]
+    there.workspace.storage.delete(file.path)
+    found = verify(there.workspace, there.source, spark)
+    assert "data_file_gone" in {finding.kind for finding in found}
+    repair(there.workspace, there.source, found, spark)
+    assert verify(there.workspace, there.source, spark) == []
+    assert state(there)[0] == state(here)[0]  # type: ignore[index]
+    told = query(there.workspace, "select count(*) as n from __segment_datalake.sync_reports where type = 'source'")
+    assert told.to_pylist() == [{"n": 3}]
+
+
+@pytest.mark.timeout(60 + 20 * KILLS)
+def test_killed_while_it_writes_to_a_bucket_the_next_sync_ends_in_the_same_state(
+    s3: S3Server, bucket: str, tmp_path: Path
+) -> None:
+    def ready(name: str) -> Lake:
+        return filled(tmp_path / name, settings_for(s3, bucket).replace("/lake", f"/{name}"))
+
+    lake = ready("undisturbed")
+    changes = int(killed_at(lake.workspace.folder, "sync", -1).stdout)
+    expected = state(lake)
+    step = max(1, changes * 4 // KILLS)
+    for point in range(0, changes, step):
+        lake = ready(str(point))
+        died = killed_at(lake.workspace.folder, "sync", point)
+        assert died.returncode == -9, died.stderr
+        lake.sync()
+        assert state(lake) == expected, f"killed before change {point}"
+        assert verify(lake.workspace, lake.source, InProcess()) == [], f"killed before change {point}"
+        assert not list(lake.workspace.storage.files("segment-stage"))
+
+
+def test_a_replay_from_a_bucket_changes_nothing(s3: S3Server, bucket: str, tmp_path: Path) -> None:
+    lake = filled(tmp_path / "workspace", settings_for(s3, bucket))
+    lake.sync()
+    before = lake.rows("track_a"), lake.rows("track_b")
+    lake.run(jobs.replay(lake.source, None, None))
+    assert (lake.rows("track_a"), lake.rows("track_b")) == before
+    client = boto3.client("s3", endpoint_url=s3.endpoint)
+    kept = {item["Key"].split("/")[1] for item in client.list_objects_v2(Bucket=bucket)["Contents"]}
+    assert kept == {"segment-data", "segment-logs"}
