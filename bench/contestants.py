@@ -13,10 +13,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-import duckdb
-from pyspark.sql import SparkSession
-from pyspark.sql import functions as F  # noqa: N812 - the name everyone knows it by
-
 if TYPE_CHECKING:
     from collections.abc import Callable
 
@@ -42,71 +38,26 @@ class Contestant:
     output: str
 
 
-def naive_spark(target: Path, files: list[str]) -> None:
-    """Read all lines as JSON with an inferred schema, and write one dataset partitioned by table and hour."""
-    spark = (
-        SparkSession.builder.master("local[*]")
-        .config("spark.driver.memory", "4g")
-        .config("spark.sql.session.timeZone", "UTC")
-        .config("spark.ui.enabled", "false")
-        .getOrCreate()
-    )
-    received_at = F.to_timestamp("receivedAt")
-    table = F.when(F.col("type") == "track", F.regexp_replace(F.lower("event"), "[^a-z0-9]+", "_"))
-    (
-        spark.read.json(files)
-        .withColumn("segment_type", table.otherwise(F.col("type")))
-        .withColumn("day", F.date_format(received_at, "yyyy-MM-dd"))
-        .withColumn("hr", F.date_format(received_at, "HH"))
-        .write.partitionBy("segment_type", "day", "hr")
-        .parquet(str(target))
-    )
-    spark.stop()
-
-
-def duckdb_copy(target: Path, files: list[str]) -> None:
-    """Do the same with DuckDB's own JSON reader, on all cores."""
-    duckdb.sql("SET TimeZone = 'UTC'")
-    # Types are inferred from all lines, as Spark does: with DuckDB's sample of 20,480 the first value of
-    # another kind after it ends the load. Without maps, for Spark's reader makes none either.
-    duckdb.sql(
-        """
-        COPY (
-            SELECT *,
-                CASE type WHEN 'track' THEN regexp_replace(lower(event), '[^a-z0-9]+', '_', 'g') ELSE type END
-                    AS segment_type,
-                strftime(receivedAt, '%Y-%m-%d') AS day,
-                strftime(receivedAt, '%H') AS hr
-            FROM read_ndjson($files, sample_size = -1, map_inference_threshold = -1)
-        ) TO $target (FORMAT parquet, PARTITION_BY (segment_type, day, hr))
-        """,
-        params={"files": files, "target": str(target)},
-    )
-
-
 def _ten_lines(name: str) -> Contestant:
     def prepare(archive: Archive, folder: Path) -> list[str]:
-        return [
-            sys.executable,
-            "-m",
-            "bench.contestants",
-            name,
-            str(folder / "out"),
-            *map(str, archive.files),
-        ]
+        return [sys.executable, "-m", "bench.loaders", name, str(archive.files[0].parent), str(folder / "out")]
 
     return Contestant(Path(sys.executable), prepare, output="out/**/*.parquet")
 
 
+def eventlake_workspace(folder: Path, *sources: Path) -> list[list[str]]:
+    """The commands that make a workspace and sync each folder of raw files in turn."""
+    eventlake = [str(_EVENTLAKE), "-C", str(folder)]
+    commands = [[str(_EVENTLAKE), "init", str(folder)], [*eventlake, "source", "add", "bench"]]
+    for source in sources:
+        commands += [[*eventlake, "import", "bench", str(source)], [*eventlake, "sync", "bench", "--json"]]
+    return commands
+
+
 def _eventlake(*, knows_the_tables: bool) -> Contestant:
     def prepare(archive: Archive, folder: Path) -> list[str]:
-        workspace = str(folder / "workspace")
-        eventlake = [str(_EVENTLAKE), "-C", workspace]
-        sync = [*eventlake, "sync", "bench", "--json"]
-        steps = [[str(_EVENTLAKE), "init", workspace], [*eventlake, "source", "add", "bench"]]
-        if knows_the_tables:
-            steps += [[*eventlake, "import", "bench", *map(str, archive.sample)], sync]
-        steps.append([*eventlake, "import", "bench", *map(str, archive.files)])
+        before = [archive.sample[0].parent] if knows_the_tables else []
+        *steps, sync = eventlake_workspace(folder / "workspace", *before, archive.files[0].parent)
         for step in steps:
             subprocess.run(step, check=True, stdout=subprocess.DEVNULL, env=ENVIRONMENT)
         return sync
@@ -120,7 +71,3 @@ CONTESTANTS = {
     "eventlake_first": _eventlake(knows_the_tables=False),
     "eventlake_steady": _eventlake(knows_the_tables=True),
 }
-
-if __name__ == "__main__":
-    name, target, *files = sys.argv[1:]
-    {"naive_spark": naive_spark, "duckdb_copy": duckdb_copy}[name](Path(target), files)

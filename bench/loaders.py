@@ -1,0 +1,127 @@
+"""Other ways to turn an archive into Parquet: what one writes in ten lines, each run as a process of its own.
+
+One schema for all tables or one per table, no deduplication, nobody who counts. `--concede` switches on what it takes
+to get a load of hostile events to its end; see `bench.lossless`.
+"""
+
+from __future__ import annotations
+
+import argparse
+import gzip
+import os
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+_LONGEST_FOLDER = 200
+
+
+def naive_spark(source: Path, target: Path, concede: frozenset[str]) -> None:
+    """Read all lines as JSON with an inferred schema, and write one dataset partitioned by table and hour."""
+    from pyspark.sql import SparkSession  # noqa: PLC0415 - the others start without it
+    from pyspark.sql import functions as F  # noqa: N812, PLC0415 - the name everyone knows it by
+
+    spark = (
+        SparkSession.builder.master("local[*]")
+        .config("spark.driver.memory", "4g")
+        .config("spark.sql.session.timeZone", "UTC")
+        .config("spark.ui.enabled", "false")
+        .config("spark.sql.caseSensitive", str("case_sensitive" in concede).lower())
+        .getOrCreate()
+    )
+    received_at = F.to_timestamp("receivedAt")
+    name = F.regexp_replace(F.lower("event"), "[^a-z0-9]+", "_")
+    if "short_names" in concede:
+        name = F.substring(name, 1, _LONGEST_FOLDER)
+    table = F.when(F.col("type") == "track", name)
+    (
+        spark.read.json(str(source))
+        .withColumn("segment_type", table.otherwise(F.col("type")))
+        .withColumn("day", F.date_format(received_at, "yyyy-MM-dd"))
+        .withColumn("hr", F.date_format(received_at, "HH"))
+        .write.partitionBy("segment_type", "day", "hr")
+        .parquet(str(target))
+    )
+    spark.stop()
+
+
+def duckdb_copy(source: Path, target: Path, concede: frozenset[str]) -> None:
+    """Do the same with DuckDB's own JSON reader, on all cores."""
+    import duckdb  # noqa: PLC0415
+
+    name = "regexp_replace(lower(event), '[^a-z0-9]+', '_', 'g')"
+    if "short_names" in concede:
+        name = f"left({name}, {_LONGEST_FOLDER})"
+    ignore = ", ignore_errors = true" if "ignore_errors" in concede else ""
+    duckdb.sql("SET TimeZone = 'UTC'")
+    # Types are inferred from all lines, as Spark does: with DuckDB's sample of 20,480 the first value of
+    # another kind after it ends the load. Without maps, for Spark's reader makes none either.
+    duckdb.sql(
+        f"""
+        COPY (
+            SELECT *,
+                CASE type WHEN 'track' THEN {name} ELSE type END AS segment_type,
+                strftime(receivedAt, '%Y-%m-%d') AS day,
+                strftime(receivedAt, '%H') AS hr
+            FROM read_ndjson($files, sample_size = -1, map_inference_threshold = -1{ignore})
+        ) TO $target (FORMAT parquet, PARTITION_BY (segment_type, day, hr))
+        """,
+        params={"files": f"{source}/*", "target": str(target)},
+    )
+
+
+def dlt_parquet(source: Path, target: Path, concede: frozenset[str]) -> None:
+    """One table per event with dlt, nested values in tables of their own, as it does by itself."""
+    os.environ["RUNTIME__DLTHUB_TELEMETRY"] = "false"
+    import dlt  # noqa: PLC0415
+    from dlt.common import json as dlt_json  # noqa: PLC0415
+
+    longest = _LONGEST_FOLDER if "short_names" in concede else None
+
+    def table(event: dict[str, Any]) -> str:
+        name = f"track_{event.get('event')}" if event.get("type") == "track" else str(event.get("type"))
+        return name[:longest]
+
+    def events() -> Iterator[dict[str, Any]]:
+        for line in _lines(source):
+            try:
+                event = dlt_json.loadb(line)
+            except ValueError:
+                if "skip_unreadable" not in concede:
+                    raise
+                continue
+            if isinstance(event, dict):
+                yield event
+
+    pipeline = dlt.pipeline(
+        "bench",
+        pipelines_dir=str(target.with_name("dlt-state")),
+        destination=dlt.destinations.filesystem(target.as_uri()),
+        dataset_name="events",
+    )
+    resource = dlt.resource(events, name="events", table_name=table, write_disposition="append")
+    pipeline.run(resource, loader_file_format="parquet")
+
+
+def _lines(source: Path) -> Iterator[bytes]:
+    for path in sorted(source.iterdir()):
+        with gzip.open(path) if path.suffix == ".gz" else path.open("rb") as file:
+            yield from file
+
+
+LOADERS: dict[str, Callable[[Path, Path, frozenset[str]], None]] = {
+    "naive_spark": naive_spark,
+    "duckdb_copy": duckdb_copy,
+    "dlt_parquet": dlt_parquet,
+}
+
+if __name__ == "__main__":
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("loader", choices=LOADERS)
+    parser.add_argument("source", type=Path, help="folder of the raw files")
+    parser.add_argument("target", type=Path, help="folder to be made")
+    parser.add_argument("--concede", action="append", default=[])
+    options = parser.parse_args()
+    LOADERS[options.loader](options.source.resolve(), options.target.resolve(), frozenset(options.concede))
