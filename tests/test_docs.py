@@ -212,3 +212,17 @@ def test_there_are_commands_to_check() -> None:
 def test_a_wrong_command_would_be_noticed(wrong: str) -> None:
     with pytest.raises(BaseException):  # noqa: B017, PT011 - an assertion, or whatever the parser raises
         check_command(wrong)
+
+
+# Promises
+
+
+def test_every_promise_names_tests_that_exist() -> None:
+    text = page("promises.md")
+    files = {path.name: path.read_text() for path in Path(__file__).parent.glob("test_*.py")}
+    named = re.findall(r"`tests/(test_\w+\.py)`", text)
+    assert set(named) <= files.keys()
+    missing = [name for name in re.findall(r"`(test_\w+)`", text) if f"def {name}(" not in "".join(files.values())]
+    assert missing == []
+    for promise in text.split("\n## ")[1:]:
+        assert "*Proved by* `tests/" in promise.replace("\n", " "), promise.splitlines()[0]

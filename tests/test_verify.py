@@ -52,7 +52,7 @@ def test_a_deleted_data_file_is_named_with_its_messages_and_comes_back(full: Lak
         ("data_file_gone", str(file.relative_to(full.root))),
         ("rows", "web.track_a 2026-11-15/11"),
     ]
-    assert findings[1].detail.startswith("1 rows missing, 0 too many; missing messages by hash: ")
+    assert findings[1].detail.startswith("1 rows missing, 0 too many; missing messages: a01")
     repair(full.workspace, full.source, findings, full.runner)
     assert found(full) == []
     assert full.rows("track_a") == rows

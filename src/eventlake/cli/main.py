@@ -9,7 +9,7 @@ import typer
 from rich.text import Text
 
 from eventlake import __version__
-from eventlake.cli import check, demo, load, look, sources, state
+from eventlake.cli import demo, doctor, load, look, sources, state, verify
 from eventlake.cli.output import printable, talk
 from eventlake.errors import EventLakeError
 from eventlake.workspace import CONFIG, Workspace
@@ -81,8 +81,8 @@ app.command()(look.describe)
 app.command()(look.query)
 app.command()(look.runs)
 app.command()(look.report)
-app.command()(check.verify)
-app.command()(check.doctor)
+app.command(name="verify")(verify.verify)
+app.command(name="doctor")(doctor.doctor)
 
 
 def main() -> None:

@@ -1,6 +1,7 @@
 """What `verify` looks at, as tasks: raw files, data files and the index of message ids as they are now."""
 
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -8,7 +9,9 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from eventlake.archive.reader import Lines, UnreadableFileError, opened, read_lines
 from eventlake.lake import ids
+from eventlake.schema import exact_json
 from eventlake.storage.base import Storage
 
 EXAMPLES = 10  # message ids that are named where a partition differs
@@ -91,7 +94,7 @@ class Suspect(NamedTuple):
 
 class Difference(NamedTuple):
     missing: int
-    missing_hashes: list[str]
+    missing_hashes: list[bytes]  # some of them
     extra: int
     extra_ids: list[str]
 
@@ -113,8 +116,37 @@ def difference(context: InspectContext, suspect: Suspect) -> Difference:
             if digest not in expected or digest in found:
                 extra.append(message_id)
             found[digest] = message_id
-    missing = sorted(digest.hex() for digest in expected - found.keys())
+    missing = sorted(expected - found.keys())
     return Difference(len(missing), missing[:EXAMPLES], len(extra), sorted(extra)[:EXAMPLES])
+
+
+class Nameless(NamedTuple):
+    """Messages known by their hashes only, and raw files that may hold them."""
+
+    hashes: frozenset[bytes]
+    raw_files: tuple[str, ...]
+
+
+def names_of(context: InspectContext, nameless: Nameless) -> dict[bytes, str]:
+    """The message ids that the raw archive has for some hashes."""
+    names: dict[bytes, str] = {}
+    for path in nameless.raw_files:
+        with suppress(UnreadableFileError), opened(context.storage, path) as raw:
+            for block in read_lines(raw):
+                for line in block.lines if isinstance(block, Lines) else ():
+                    message_id = _sent_id(line)
+                    if message_id is not None and (digest := ids.message_hash(message_id)) in nameless.hashes:
+                        names[digest] = message_id
+    return names
+
+
+def _sent_id(line: bytes) -> str | None:
+    try:
+        event = exact_json.parse(line).value
+    except exact_json.NotJsonError:
+        return None
+    sent = event.get("messageId") if isinstance(event, dict) else None
+    return sent if isinstance(sent, str) else None
 
 
 def _index(storage: Storage, path: str) -> ids.Ids:

@@ -15,7 +15,7 @@ from eventlake.lake import ids
 from eventlake.lake.layout import DATA
 from eventlake.reports import report
 from eventlake.sync import inspect
-from eventlake.sync.inspect import InspectContext, Messages, Suspect
+from eventlake.sync.inspect import InspectContext, Messages, Nameless, Suspect
 from eventlake.sync.steps import Progress, Runner, no_progress
 from eventlake.workspace import Workspace
 
@@ -159,17 +159,37 @@ class _Checks:
             for key, number in wrong
             if key in names
         ]
-        for suspect, apart in zip(suspects, self._spread("compare", inspect.difference, suspects), strict=True):
+        apart = self._spread("compare", inspect.difference, suspects)
+        sent = self._names([digest for part in apart for digest in part.missing_hashes], suspects)
+        for suspect, part in zip(suspects, apart, strict=True):
             table = names[ids.table_key(suspect.segment_type)]
             hour = "/".join(self._source.settings.date_partition.values(suspect.number))
-            detail = f"{apart.missing} rows missing, {apart.extra} too many"
-            if apart.missing:
-                detail += f"; missing messages by hash: {', '.join(apart.missing_hashes)}"
-            if apart.extra:
-                detail += f"; messages too many: {', '.join(apart.extra_ids)}"
+            detail = f"{part.missing} rows missing, {part.extra} too many"
+            if part.missing:
+                told = [sent.get(digest, f"hash {digest.hex()}") for digest in part.missing_hashes]
+                detail += f"; missing messages: {_some(told, part.missing)}"
+            if part.extra:
+                detail += f"; messages too many: {_some(part.extra_ids, part.extra)}"
             yield Finding(
                 "rows", f"{table.database}.{table.name} {hour}", detail, Place(suspect.segment_type, suspect.number)
             )
+
+    def _names(self, hashes: Sequence[bytes], suspects: Sequence[Suspect]) -> dict[bytes, str]:
+        """The message ids that were sent for some hashes, as far as the raw archive still has them."""
+        width = self._context.partition_width
+        hours = {suspect.number for suspect in suspects}
+        paths = [
+            path
+            for path, file in sorted(self._raw.items())
+            if file.first_received is not None
+            and file.last_received is not None
+            and any(file.first_received // width <= hour <= file.last_received // width for hour in hours)
+        ]
+        tasks = [Nameless(frozenset(hashes), tuple(part)) for part in _parts(paths)] if hashes else []
+        found: dict[bytes, str] = {}
+        for part in self._spread("names", inspect.names_of, tasks):
+            found |= part
+        return found
 
     def runs(self) -> Iterator[Finding]:
         """Runs whose report is gone or is not what the database has."""
@@ -194,3 +214,8 @@ class _Checks:
 
 def _parts(items: Sequence[str], size: int = 200) -> list[list[str]]:
     return [list(items[start : start + size]) for start in range(0, len(items), size)]
+
+
+def _some(message_ids: Sequence[str], count: int) -> str:
+    more = count - len(message_ids)
+    return ", ".join(message_ids) + (f" and {more} more" if more > 0 else "")

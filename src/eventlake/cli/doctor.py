@@ -1,0 +1,159 @@
+"""`eventlake doctor`: every part that a sync needs, tried one after the other."""
+
+import shutil
+import uuid
+from collections.abc import Callable, Iterator
+from typing import Any, NamedTuple
+
+import typer
+from rich.text import Text
+
+from eventlake.cli import output, state
+from eventlake.cli.state import JsonFlag
+from eventlake.errors import EventLakeError, NoSpaceError, SetupError
+from eventlake.lake.layout import STAGE
+from eventlake.reports.report import time_text
+from eventlake.runners.java import java_home
+from eventlake.storage.local import LocalStorage
+from eventlake.workspace import Workspace
+
+ROOM = 1_000_000_000  # bytes; a sync needs about the size of its raw files
+
+_MARKS = {"passed": Text("✓", "green"), "failed": Text("✗", "bold red"), "skipped": Text("-", "dim")}
+
+
+class Step(NamedTuple):
+    """Something to try; it is skipped if a step that it needs did not pass."""
+
+    name: str
+    attempt: Callable[[Workspace], str]
+    needs: str | None = None
+
+
+class SkippedStep(Exception):  # noqa: N818 - not an error
+    """There is nothing to try here."""
+
+
+def doctor(as_json: JsonFlag = False) -> None:
+    """Check settings, storage, database, Java and Spark, step by step, each with its fix."""
+    results = list(_results(state.workspace()))
+    if as_json:
+        output.print_json(results)
+    else:
+        rows = [
+            (_MARKS[r["status"]], r["step"], r["detail"], f"Fix: {r['fix']}" if "fix" in r else "") for r in results
+        ]
+        output.table(None, ("", "step", "", ""), rows)
+    if any(result["status"] == "failed" for result in results):
+        raise typer.Exit(1)
+
+
+def _results(place: Workspace) -> Iterator[dict[str, Any]]:
+    passed = set()
+    for name, attempt, needs in STEPS:
+        result: dict[str, Any] = {"step": name, "status": "skipped"}
+        if needs and needs not in passed:
+            yield result | {"detail": f"needs {needs}"}
+            continue
+        try:
+            result |= {"status": "passed", "detail": attempt(place)}
+            passed.add(name)
+        except SkippedStep as reason:
+            result |= {"detail": str(reason)}
+        except EventLakeError as error:
+            result |= {"status": "failed", "detail": error.problem, "fix": error.fix}
+        except Exception as error:  # a doctor must not die of the illness
+            told = f"{type(error).__name__}: {error}"
+            result |= {"status": "failed", "detail": told, "fix": "see the message; `eventlake --verbose` shows more"}
+        yield result
+
+
+def _settings(place: Workspace) -> str:
+    return f"workspace {place.settings.workspace_id}, lake in {place.storage.root}"
+
+
+class _Trial:
+    """A file that is written, read, listed and deleted where runs put theirs."""
+
+    path = f"{STAGE}/.doctor-{uuid.uuid4().hex}"
+    content = b"eventlake"
+
+    def write(self, place: Workspace) -> str:
+        place.storage.write(self.path, self.content)
+        return f"a file in {place.storage.full(STAGE)}"
+
+    def create(self, place: Workspace) -> str:
+        if place.storage.create(self.path, b"another content"):
+            raise SetupError(
+                "a file that must not exist was written over another",
+                fix="use storage that can create a file only if there is none; without it two runs may overwrite "
+                "each other's manifests",
+            )
+        return "never replaces a file"
+
+    def read(self, place: Workspace) -> str:
+        return self._same(place.storage.read(self.path) == self.content, "gives back what was written")
+
+    def list(self, place: Workspace) -> str:
+        return self._same(self.path in {file.path for file in place.storage.files(STAGE)}, "shows what was written")
+
+    def delete(self, place: Workspace) -> str:
+        place.storage.delete(self.path)
+        return self._same(place.storage.stat(self.path) is None, "what is deleted is gone")
+
+    @staticmethod
+    def _same(holds: bool, what: str) -> str:
+        if not holds:
+            raise SetupError(f"not so: the storage {what}", fix="check the disk, or the consistency of the store")
+        return what
+
+
+def _space(place: Workspace) -> str:
+    if not isinstance(place.storage, LocalStorage):
+        raise SkippedStep("a bucket has no end")
+    free = shutil.disk_usage(place.folder).free
+    if free < ROOM:
+        raise NoSpaceError(
+            f"only {output.size(free)} free", fix="make room: a sync needs about the size of its raw files"
+        )
+    return f"{output.size(free)} free"
+
+
+def _clock(place: Workspace) -> str:
+    now = place.clock.now()
+    newest = max((run.started_at for run in place.runs.latest(1000)), default=0)
+    if now < newest:
+        raise SetupError(
+            f"the clock shows {time_text(now * 1000)}, but a run began at {time_text(newest * 1000)}",
+            fix="set the clock; let a time server keep it. Nothing is lost meanwhile, but reports show wrong times",
+        )
+    return time_text(now * 1000)
+
+
+def _spark(place: Workspace) -> str:
+    with state.spark(place) as runner:
+        cores = runner.parallelism
+        runner.run(_twice, None, list(range(cores)))
+        return f"{place.settings.spark.master}, {cores} tasks at once"
+
+
+def _twice(_: None, number: int) -> int:
+    return 2 * number
+
+
+_trial = _Trial()
+
+STEPS = (
+    Step("settings", _settings),
+    Step("storage: write", _trial.write, "settings"),
+    Step("storage: read", _trial.read, "storage: write"),
+    Step("storage: list", _trial.list, "storage: write"),
+    Step("storage: conditional create", _trial.create, "storage: write"),
+    Step("storage: delete", _trial.delete, "storage: write"),
+    Step("disk space", _space, "settings"),
+    Step("database", lambda place: f"{len(place.sources.all())} sources"),
+    Step("catalog", lambda place: f"{len(place.catalog.tables())} tables", "database"),
+    Step("clock", _clock, "database"),
+    Step("java", lambda _: str(java_home())),
+    Step("spark", _spark, "java"),
+)
