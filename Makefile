@@ -65,8 +65,12 @@ format: $(DEV_DONE) ## Mend style and formatting where a tool can.
 	$(BIN)/ruff format .
 
 .PHONY: bench
-bench: $(DEV_DONE) ## Measure the speed of the parts that matter.
+bench: $(BENCH_DONE) ## Measure what a load costs, here and elsewhere; see docs/performance.md.
 	$(BIN)/python -m bench $(ARGS)
+
+.PHONY: bench-smoke
+bench-smoke: $(DEV_DONE) ## Fail if loads have become slow, in less than two minutes.
+	$(BIN)/python -m bench.smoke
 
 .PHONY: bench-lossless
 bench-lossless: $(BENCH_DONE) ## Count what is lost of 20,000 hostile events, here and elsewhere.

@@ -1,140 +1,86 @@
-"""Compare ways to turn an archive of events into Parquet: `python -m bench --help`."""
+"""Compare what it costs to turn an archive of events into Parquet: `python -m bench --help`."""
 
 from __future__ import annotations
 
 import argparse
-import json
-import os
-import platform
-import shutil
 import tempfile
-from dataclasses import asdict, dataclass, replace
-from datetime import timedelta
 from pathlib import Path
-from statistics import median
+from typing import TYPE_CHECKING
 
 from rich.console import Console
-from rich.progress import Progress
-from rich.table import Table
 
-from bench.contestants import CONTESTANTS, ENVIRONMENT, Archive, Contestant
-from bench.measure import CommandFailed, Cost, measured
-from eventlake.demo.events import Recipe, write_archive
+from bench.archives import Archives
+from bench.contestants import CONTESTANTS
+from bench.measure import CommandFailed
+from bench.results import show, write_chart, write_json
+from bench.runs import Entry, Run, medians, run
+from bench.scenarios import SCENARIOS, Scale
 
-_BASE = "naive_spark"
-_EVENTS_PER_FILE = 50_000
-_FEWEST_FILES = 8  # so that more cores than one have work
-_SAMPLE_EVENTS = 10_000
-_TABLE_WIDTH = 110  # rich would cut it to 80 columns where there is no terminal
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+_IDS_PER_EVENT = 80  # in the look-back of scenario D: a week of syncs, each about as large as the one measured
 _console = Console(stderr=True)
-
-
-@dataclass(frozen=True)
-class Run:
-    """One timed run of a contestant: what it cost, and what it left on disk."""
-
-    contestant: str
-    cost: Cost
-    output_bytes: int
-    files: int
 
 
 def main() -> None:
     options = _options()
-    # Without broken lines: neither of the simple ways survives them.
-    recipe = Recipe(options.events, hours=options.hours, duplicate_share=0.01, conflict_share=0.002)
+    scale = Scale(
+        events=options.events,
+        hours=options.hours,
+        slice_events=options.slice,
+        index_ids=options.index_ids or _IDS_PER_EVENT * options.events,
+    )
     with tempfile.TemporaryDirectory(prefix="eventlake-bench-") as scratch:
-        archive = _archive(recipe, Path(scratch))
-        input_bytes = sum(file.stat().st_size for file in archive.files)
-        runs: list[Run] = []
-        for turn in range(options.repeat):  # in turn, so that a busy minute of the machine does not hit one alone
-            for name in options.only:
-                _console.print(f"run {turn + 1} of {options.repeat}: {name}")
-                try:
-                    runs.append(_run(name, CONTESTANTS[name], archive, Path(scratch) / "run"))
-                except CommandFailed as failure:
-                    raise SystemExit(f"{name}: {failure}") from None
-    _medians(runs, options.only, recipe, input_bytes)
+        archives = Archives(Path(scratch), _console)
+        entries = [
+            entry
+            for scenario in options.scenario
+            for entry in SCENARIOS[scenario].entries(scale, archives)
+            if entry.contestant in options.only
+        ]
+        runs = _run_all(entries, options.repeat, Path(scratch) / "run")
+    found = medians(runs)
+    show(found, scale)
     if options.json:
-        options.json.write_text(json.dumps(_document(recipe, runs, input_bytes), indent=2, default=str) + "\n")
+        write_json(options.json, runs, found, scale)
+        write_chart(options.json.with_suffix(".svg"), found)
+
+
+def _run_all(entries: list[Entry], repeat: int, folder: Path) -> list[Run]:
+    runs: list[Run] = []
+    for turn in range(repeat):  # in turn, so that a busy minute of the machine does not hit one alone
+        for entry in entries:
+            _console.print(f"run {turn + 1} of {repeat}: {entry.scenario} {entry.label}", highlight=False)
+            try:
+                runs.append(run(entry, folder))
+            except CommandFailed as failure:
+                raise SystemExit(f"{entry.label}: {failure}") from None
+    return runs
 
 
 def _options() -> argparse.Namespace:
-    parser = argparse.ArgumentParser(prog="python -m bench", description=__doc__)
-    parser.add_argument("--events", type=int, default=200_000, help="distinct events to load (%(default)s)")
+    scenarios = "; ".join(f"{name}: {scenario.title}" for name, scenario in SCENARIOS.items())
+    parser = argparse.ArgumentParser(prog="python -m bench", description=__doc__, epilog=f"Scenarios: {scenarios}.")
+    parser.add_argument("--scenario", default="A", help="with commas (%(default)s)")
+    parser.add_argument("--events", type=int, default=1_000_000, help="distinct events to load (%(default)s)")
     parser.add_argument("--hours", type=int, default=24, help="of receipt they are spread over (%(default)s)")
+    parser.add_argument("--slice", type=int, default=20_000, metavar="EVENTS", help="of them for dlt (%(default)s)")
+    parser.add_argument("--index-ids", type=int, metavar="N", help="message ids in the look-back of D (80 per event)")
     parser.add_argument("--repeat", type=int, default=3, help="runs of each; medians are shown (%(default)s)")
     parser.add_argument("--only", default=",".join(CONTESTANTS), help="contestants, with commas (%(default)s)")
-    parser.add_argument("--json", type=Path, metavar="FILE", help="write every run to this file")
+    parser.add_argument("--json", type=Path, metavar="FILE", help="write every run to it, and a chart beside it")
     options = parser.parse_args()
-    options.only = options.only.split(",")
-    if unknown := set(options.only) - CONTESTANTS.keys():
-        parser.error(f"no contestant is called {', '.join(sorted(unknown))}; there are {', '.join(CONTESTANTS)}")
-    for name in options.only:
-        if not CONTESTANTS[name].program.exists():
-            parser.error(f"{name} needs {CONTESTANTS[name].program}: install the project, or leave it out")
+    options.scenario = _known(parser, options.scenario, SCENARIOS)
+    options.only = _known(parser, options.only, CONTESTANTS)
     return options
 
 
-def _archive(recipe: Recipe, scratch: Path) -> Archive:
-    # The sample comes before the data and has other events of the same kinds.
-    earlier = recipe.until - timedelta(hours=recipe.hours)
-    sample = replace(recipe, events=_SAMPLE_EVENTS, until=earlier, hours=1, seed=recipe.seed + 1)
-    with Progress(console=_console, transient=True) as progress:
-        task = progress.add_task("making events", total=recipe.events * (1 + recipe.duplicate_share))
-        files = write_archive(
-            recipe,
-            scratch / "archive",
-            files=max(_FEWEST_FILES, recipe.events // _EVENTS_PER_FILE),
-            progress=lambda lines: progress.advance(task, lines),
-        )
-    return Archive(files, sample=write_archive(sample, scratch / "sample", files=1))
-
-
-def _run(name: str, contestant: Contestant, archive: Archive, folder: Path) -> Run:
-    shutil.rmtree(folder, ignore_errors=True)
-    folder.mkdir()
-    command = contestant.prepare(archive, folder)
-    before = set(folder.glob(contestant.output))
-    cost = measured(command, environment=ENVIRONMENT, log=folder.with_suffix(".log"))
-    written = set(folder.glob(contestant.output)) - before
-    return Run(name, cost, sum(file.stat().st_size for file in written), len(written))
-
-
-def _medians(runs: list[Run], names: list[str], recipe: Recipe, input_bytes: int) -> None:
-    size = f"{input_bytes / 1e6:.0f} MB gzip, {os.cpu_count()} cores"
-    table = Table(title=f"{recipe.events:,} events in {recipe.hours} hours, {size}")
-    table.add_column("contestant")
-    for heading in ("wall s", "CPU s", "peak MB", "events/CPU s", "output MB", "files", f"wall / {_BASE}"):
-        table.add_column(heading, justify="right")
-    walls = {name: median(run.cost.wall_seconds for run in runs if run.contestant == name) for name in names}
-    for name in names:
-        own = [run for run in runs if run.contestant == name]
-        cpu_seconds = median(run.cost.cpu_seconds for run in own)
-        table.add_row(
-            name,
-            f"{walls[name]:.1f}",
-            f"{cpu_seconds:.1f}",
-            f"{median(run.cost.peak_bytes for run in own) / 1e6:,.0f}",
-            f"{recipe.events / cpu_seconds:,.0f}",
-            f"{median(run.output_bytes for run in own) / 1e6:.1f}",
-            f"{median(run.files for run in own):,.0f}",
-            f"{walls[name] / walls[_BASE]:.2f}" if _BASE in walls else "-",
-        )
-    Console(width=_TABLE_WIDTH).print(table)
-
-
-def _document(recipe: Recipe, runs: list[Run], input_bytes: int) -> dict[str, object]:
-    return {
-        "machine": {
-            "cores": os.cpu_count(),
-            "platform": platform.platform(),
-            "python": platform.python_version(),
-        },
-        "recipe": asdict(recipe),
-        "input_bytes": input_bytes,
-        "runs": [asdict(run) for run in runs],
-    }
+def _known(parser: argparse.ArgumentParser, names: str, known: Mapping[str, object]) -> list[str]:
+    wanted = names.split(",")
+    if unknown := set(wanted) - known.keys():
+        parser.error(f"there is no {', '.join(sorted(unknown))}; there are {', '.join(known)}")
+    return wanted
 
 
 if __name__ == "__main__":

@@ -1,7 +1,8 @@
 """The ways to turn an archive into Parquet that are compared, each run as a command of its own.
 
-`naive_spark` and `duckdb_copy` are what one writes in ten lines: one schema for all tables, no deduplication,
-no evolution. `eventlake_first` meets every table for the first time, `eventlake_steady` knows them all.
+`naive_spark`, `duckdb_copy` and `dlt` are those of `bench.loaders`. `eventlake_first` meets every table for the first
+time, `eventlake_steady` knows them all, `eventlake_lookback` has in addition a week of syncs to search for copies,
+and `eventlake_warm` finds Spark running. `bare_spark` loads nothing.
 """
 
 from __future__ import annotations
@@ -10,64 +11,107 @@ import os
 import subprocess
 import sys
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING
+
+from bench.lookback import write_index
+from bench.measure import CommandFailed
+from eventlake.lake.parquet import WRITER
+from eventlake.runners.java import java_home
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-# The launcher starts executors and workers with this interpreter, and binds to an address every machine has.
-ENVIRONMENT = {**os.environ, "PYSPARK_PYTHON": sys.executable, "SPARK_LOCAL_IP": "127.0.0.1"}
+    from bench.archives import Archive
+
 _EVENTLAKE = Path(sys.executable).with_name("eventlake")
+_SLUG = "bench"
 
 
 @dataclass(frozen=True)
-class Archive:
-    """The data of a benchmark: the files to load, and a small sample with the same tables and columns."""
+class Task:
+    """What a contestant is given."""
 
-    files: list[Path]
-    sample: list[Path]
+    archive: Archive
+    sample: Archive  # a few earlier events with the same tables and columns
+    index_ids: int = 0  # messages that earlier syncs of a week have loaded
 
 
 @dataclass(frozen=True)
 class Contestant:
-    """`prepare` is not timed and returns the command that is; `output` matches its Parquet files."""
+    """`prepare` is not timed and returns the command that is; `output` matches the Parquet files it leaves."""
 
-    program: Path
-    prepare: Callable[[Archive, Path], list[str]]
-    output: str
+    prepare: Callable[[Task, Path], list[str]]
+    output: str | None = None
+    tells: bool = False  # its last line is a JSON object of seconds
 
 
-def _ten_lines(name: str) -> Contestant:
-    def prepare(archive: Archive, folder: Path) -> list[str]:
-        return [sys.executable, "-m", "bench.loaders", name, str(archive.files[0].parent), str(folder / "out")]
-
-    return Contestant(Path(sys.executable), prepare, output="out/**/*.parquet")
+@cache
+def environment() -> dict[str, str]:
+    """Spark starts workers with this interpreter, binds to an address every machine has, and finds Java."""
+    found = {"PYSPARK_PYTHON": sys.executable, "SPARK_LOCAL_IP": "127.0.0.1", "JAVA_HOME": str(java_home())}
+    return {**os.environ, **found}
 
 
 def eventlake_workspace(folder: Path, *sources: Path) -> list[list[str]]:
     """The commands that make a workspace and sync each folder of raw files in turn."""
     eventlake = [str(_EVENTLAKE), "-C", str(folder)]
-    commands = [[str(_EVENTLAKE), "init", str(folder)], [*eventlake, "source", "add", "bench"]]
+    commands = [[str(_EVENTLAKE), "init", str(folder)], [*eventlake, "source", "add", _SLUG]]
     for source in sources:
-        commands += [[*eventlake, "import", "bench", str(source)], [*eventlake, "sync", "bench", "--json"]]
+        commands += [[*eventlake, "import", _SLUG, str(source)], [*eventlake, "sync", _SLUG, "--json"]]
     return commands
 
 
-def _eventlake(*, knows_the_tables: bool) -> Contestant:
-    def prepare(archive: Archive, folder: Path) -> list[str]:
-        before = [archive.sample[0].parent] if knows_the_tables else []
-        *steps, sync = eventlake_workspace(folder / "workspace", *before, archive.files[0].parent)
-        for step in steps:
-            subprocess.run(step, check=True, stdout=subprocess.DEVNULL, env=ENVIRONMENT)
-        return sync
+def _done(commands: list[list[str]]) -> None:
+    for command in commands:
+        done = subprocess.run(command, check=False, capture_output=True, env=environment())
+        if done.returncode:
+            raise CommandFailed(f"{' '.join(command)}\n{done.stderr.decode(errors='replace')}")
 
-    return Contestant(_EVENTLAKE, prepare, output="**/segment-data/data/**/*.parquet")
 
+def _first(task: Task, folder: Path) -> list[str]:
+    *before, sync = eventlake_workspace(folder / "workspace", task.archive.folder)
+    _done(before)
+    return sync
+
+
+def _steady(task: Task, folder: Path) -> list[str]:
+    *before, sync = eventlake_workspace(folder / "workspace", task.sample.folder, task.archive.folder)
+    _done(before)
+    if task.index_ids:
+        write_index(folder / "workspace", _SLUG, task.index_ids)
+    return sync
+
+
+def _warm(task: Task, folder: Path) -> list[str]:
+    workspace = folder / "workspace"
+    _done(eventlake_workspace(workspace))
+    archives = (str(task.sample.folder), str(task.archive.folder))
+    return [sys.executable, "-m", "bench.warm_sync", str(workspace), _SLUG, *archives]
+
+
+def _bare(_task: Task, _folder: Path) -> list[str]:
+    return [sys.executable, "-m", "bench.bare_spark"]
+
+
+def _loader(name: str) -> Contestant:
+    def prepare(task: Task, folder: Path) -> list[str]:
+        codec = f"--codec={WRITER['compression']}"  # eventlake's, so that sizes can be compared
+        return [sys.executable, "-m", "bench.loaders", name, str(task.archive.folder), str(folder / "out"), codec]
+
+    return Contestant(prepare, output="out/**/*.parquet")
+
+
+_LAKE = "workspace/lake/segment-data/data/**/*.parquet"
 
 CONTESTANTS = {
-    "naive_spark": _ten_lines("naive_spark"),
-    "duckdb_copy": _ten_lines("duckdb_copy"),
-    "eventlake_first": _eventlake(knows_the_tables=False),
-    "eventlake_steady": _eventlake(knows_the_tables=True),
+    "bare_spark": Contestant(_bare, tells=True),
+    "naive_spark": _loader("naive_spark"),
+    "duckdb_copy": _loader("duckdb_copy"),
+    "dlt": _loader("dlt_parquet"),
+    "eventlake_first": Contestant(_first, _LAKE),
+    "eventlake_steady": Contestant(_steady, _LAKE),
+    "eventlake_lookback": Contestant(_steady, _LAKE),
+    "eventlake_warm": Contestant(_warm, tells=True),
 }

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 _LONGEST_FOLDER = 200
 
 
-def naive_spark(source: Path, target: Path, concede: frozenset[str]) -> None:
+def naive_spark(source: Path, target: Path, codec: str, concede: frozenset[str]) -> None:
     """Read all lines as JSON with an inferred schema, and write one dataset partitioned by table and hour."""
     from pyspark.sql import SparkSession  # noqa: PLC0415 - the others start without it
     from pyspark.sql import functions as F  # noqa: N812, PLC0415 - the name everyone knows it by
@@ -29,6 +29,7 @@ def naive_spark(source: Path, target: Path, concede: frozenset[str]) -> None:
         .config("spark.sql.session.timeZone", "UTC")
         .config("spark.ui.enabled", "false")
         .config("spark.sql.caseSensitive", str("case_sensitive" in concede).lower())
+        .config("spark.sql.parquet.compression.codec", codec)
         .getOrCreate()
     )
     received_at = F.to_timestamp("receivedAt")
@@ -47,7 +48,7 @@ def naive_spark(source: Path, target: Path, concede: frozenset[str]) -> None:
     spark.stop()
 
 
-def duckdb_copy(source: Path, target: Path, concede: frozenset[str]) -> None:
+def duckdb_copy(source: Path, target: Path, codec: str, concede: frozenset[str]) -> None:
     """Do the same with DuckDB's own JSON reader, on all cores."""
     import duckdb  # noqa: PLC0415
 
@@ -66,15 +67,16 @@ def duckdb_copy(source: Path, target: Path, concede: frozenset[str]) -> None:
                 strftime(receivedAt, '%Y-%m-%d') AS day,
                 strftime(receivedAt, '%H') AS hr
             FROM read_ndjson($files, sample_size = -1, map_inference_threshold = -1{ignore})
-        ) TO $target (FORMAT parquet, PARTITION_BY (segment_type, day, hr))
+        ) TO $target (FORMAT parquet, COMPRESSION {codec}, PARTITION_BY (segment_type, day, hr))
         """,
         params={"files": f"{source}/*", "target": str(target)},
     )
 
 
-def dlt_parquet(source: Path, target: Path, concede: frozenset[str]) -> None:
+def dlt_parquet(source: Path, target: Path, codec: str, concede: frozenset[str]) -> None:
     """One table per event with dlt, nested values in tables of their own, as it does by itself."""
     os.environ["RUNTIME__DLTHUB_TELEMETRY"] = "false"
+    os.environ["NORMALIZE__DATA_WRITER__COMPRESSION"] = codec
     import dlt  # noqa: PLC0415
     from dlt.common import json as dlt_json  # noqa: PLC0415
 
@@ -111,7 +113,7 @@ def _lines(source: Path) -> Iterator[bytes]:
             yield from file
 
 
-LOADERS: dict[str, Callable[[Path, Path, frozenset[str]], None]] = {
+LOADERS: dict[str, Callable[[Path, Path, str, frozenset[str]], None]] = {
     "naive_spark": naive_spark,
     "duckdb_copy": duckdb_copy,
     "dlt_parquet": dlt_parquet,
@@ -122,6 +124,8 @@ if __name__ == "__main__":
     parser.add_argument("loader", choices=LOADERS)
     parser.add_argument("source", type=Path, help="folder of the raw files")
     parser.add_argument("target", type=Path, help="folder to be made")
-    parser.add_argument("--concede", action="append", default=[])
+    parser.add_argument("--codec", default="snappy", help="of the Parquet files")
+    parser.add_argument("--concede", action="append", default=[], help="a switch that gets hostile events loaded")
     options = parser.parse_args()
-    LOADERS[options.loader](options.source.resolve(), options.target.resolve(), frozenset(options.concede))
+    load = LOADERS[options.loader]
+    load(options.source.resolve(), options.target.resolve(), options.codec, frozenset(options.concede))

@@ -9,7 +9,7 @@ import sys
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from bench.contestants import ENVIRONMENT, eventlake_workspace
+from bench.contestants import environment, eventlake_workspace
 from bench.corpus import MARK, MESSAGE_ID, Corpus
 
 if TYPE_CHECKING:
@@ -70,7 +70,7 @@ def _attempt(contestant: Contestant, source: Path, folder: Path, granted: list[C
     switches = [concession.switch for concession in granted if concession.switch]
     for command in contestant.commands(source, folder / "out", switches):
         try:
-            done = subprocess.run(command, env=ENVIRONMENT, capture_output=True, timeout=_SECONDS, check=False)
+            done = subprocess.run(command, env=environment(), capture_output=True, timeout=_SECONDS, check=False)
         except subprocess.TimeoutExpired:
             return f"it was not done after {_SECONDS} s"
         if done.returncode:

@@ -10,7 +10,8 @@ CPU seconds are the larger of two lower bounds:
   cannot be inherited (macOS), or where someone discards the rusage of its children by ignoring SIGCHLD.
 
 Wall time ends when the command does; the CPU time of what it leaves behind is waited for and counted.
-Memory is the largest sum of resident sizes over the tree in one sample; shared pages count in each process.
+Memory is the largest sum of resident sizes over the tree in one sample; shared pages count in each process. The
+memory of workers is the largest resident size of one of Spark's Python workers.
 """
 
 from __future__ import annotations
@@ -34,6 +35,7 @@ if TYPE_CHECKING:
 _SAMPLE_SECONDS = 0.1
 _ORPHANS_END_WITHIN_SECONDS = 30.0
 _PR_SET_CHILD_SUBREAPER = 36
+_WORKER = "pyspark.daemon"  # the module that a Python worker of Spark runs, and the process that forks them
 
 
 @dataclass(frozen=True)
@@ -41,6 +43,7 @@ class Cost:
     wall_seconds: float
     cpu_seconds: float
     peak_bytes: int
+    worker_peak_bytes: int  # 0 where there are no workers
 
 
 class CommandFailed(Exception):  # noqa: N818 - it is an outcome, told with the end of the command's log
@@ -50,6 +53,7 @@ class CommandFailed(Exception):  # noqa: N818 - it is an outcome, told with the 
 def measured(command: Sequence[str | Path], *, environment: Mapping[str, str], log: Path) -> Cost:
     """Run the command to its end, its output going to `log`, and tell what it cost."""
     _inherit_orphans()
+    _orphans_cpu_seconds()  # what preparations left behind is no part of the command, nor may it run beside it
     with log.open("wb") as output:
         started = time.perf_counter()
         process = subprocess.Popen(command, stdout=output, stderr=subprocess.STDOUT, env=environment)
@@ -63,7 +67,8 @@ def measured(command: Sequence[str | Path], *, environment: Mapping[str, str], l
     if process.returncode != 0:
         end = "\n".join(log.read_text(errors="replace").splitlines()[-30:])
         raise CommandFailed(f"exit code {process.returncode} of {' '.join(map(str, command))}\n{end}")
-    return Cost(wall_seconds, max(waited_for_seconds, sampler.cpu_seconds), sampler.peak_bytes)
+    cpu_seconds = max(waited_for_seconds, sampler.cpu_seconds)
+    return Cost(wall_seconds, cpu_seconds, sampler.peak_bytes, sampler.worker_peak_bytes)
 
 
 def _inherit_orphans() -> None:
@@ -94,12 +99,14 @@ class _Sampler(threading.Thread):
     def __init__(self) -> None:
         super().__init__(daemon=True)
         self.peak_bytes = 0
-        self._seen: dict[psutil.Process, float] = {}
+        self.worker_peak_bytes = 0
+        self._cpu_seconds: dict[psutil.Process, float] = {}
+        self._workers: set[psutil.Process] = set()
         self._stopped = threading.Event()
 
     @property
     def cpu_seconds(self) -> float:
-        return sum(self._seen.values())
+        return sum(self._cpu_seconds.values())
 
     def run(self) -> None:
         while not self._stopped.wait(_SAMPLE_SECONDS):
@@ -112,11 +119,21 @@ class _Sampler(threading.Thread):
     def _sample(self) -> None:
         # Everything below this process: the command, its descendants, and the orphans that were inherited.
         for process in psutil.Process().children(recursive=True):
-            self._seen.setdefault(process, 0.0)
+            if process not in self._cpu_seconds:
+                self._meet(process)
         resident = 0
-        for process in self._seen:
+        for process in self._cpu_seconds:
             with contextlib.suppress(psutil.Error), process.oneshot():
                 times = process.cpu_times()
-                self._seen[process] = times.user + times.system
-                resident += process.memory_info().rss
+                self._cpu_seconds[process] = times.user + times.system
+                size = process.memory_info().rss
+                resident += size
+                if process in self._workers:
+                    self.worker_peak_bytes = max(self.worker_peak_bytes, size)
         self.peak_bytes = max(self.peak_bytes, resident)
+
+    def _meet(self, process: psutil.Process) -> None:
+        self._cpu_seconds[process] = 0.0
+        with contextlib.suppress(psutil.Error):
+            if _WORKER in process.cmdline():
+                self._workers.add(process)

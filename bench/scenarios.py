@@ -1,0 +1,108 @@
+"""What is measured: each scenario asks one question, of some contestants."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+from bench.contestants import Task
+from bench.runs import Entry
+from eventlake.demo.events import Recipe
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from bench.archives import Archives
+
+_EVENTS_PER_FILE = 20_000  # some 4 MB of gzip
+_FEWEST_FILES = 8  # so that more cores than one have work
+_SMALL_FILE = 50  # events
+_FEW_EVENTS = 5_000
+SIZES = {"tenth": 0.1, "whole": 1, "tenfold": 10}  # of scenario G
+
+
+@dataclass(frozen=True)
+class Scale:
+    events: int
+    hours: int
+    slice_events: int  # for contestants that would take too long with all
+    index_ids: int  # in the look-back
+
+
+def _recipe(scale: Scale) -> Recipe:
+    # Without broken lines: the simple ways stop at them. `make bench-lossless` is about those.
+    return Recipe(scale.events, hours=scale.hours, duplicate_share=0.01, conflict_share=0.002)
+
+
+def _task(archives: Archives, recipe: Recipe, *, files: int | None = None, index_ids: int = 0) -> Task:
+    files = files or max(_FEWEST_FILES, recipe.events // _EVENTS_PER_FILE)
+    return Task(archives.archive(recipe, files), archives.sample(recipe), index_ids)
+
+
+def whole_task(scale: Scale, archives: Archives) -> Task:
+    """The events of scenario A, on which others build."""
+    return _task(archives, _recipe(scale))
+
+
+def _many(scenario: str, task: Task, *contestants: str) -> Iterator[Entry]:
+    for contestant in contestants:
+        yield Entry(scenario, contestant, contestant, task)
+
+
+def _a(scale: Scale, archives: Archives) -> Iterator[Entry]:
+    task = whole_task(scale, archives)
+    # dlt stops at whole numbers beyond 64 bits, which are among the conflicts.
+    events = min(scale.events, scale.slice_events)
+    part = _task(archives, replace(_recipe(scale), events=events, conflict_share=0.0))
+    yield from _many("A", task, "bare_spark", "naive_spark", "duckdb_copy")
+    yield from _many("A", part, "dlt")
+    yield from _many("A", task, "eventlake_first", "eventlake_steady")
+
+
+def _b(scale: Scale, archives: Archives) -> Iterator[Entry]:
+    task = _task(archives, replace(_recipe(scale), track_types=1000))
+    yield from _many("B", task, "duckdb_copy", "eventlake_first", "eventlake_steady")
+
+
+def _c(scale: Scale, archives: Archives) -> Iterator[Entry]:
+    task = _task(archives, _recipe(scale), files=max(1, scale.events // _SMALL_FILE))
+    yield from _many("C", task, "duckdb_copy", "eventlake_steady")
+
+
+def _d(scale: Scale, archives: Archives) -> Iterator[Entry]:
+    task = whole_task(scale, archives)
+    yield from _many("D", task, "eventlake_steady")
+    yield from _many("D", replace(task, index_ids=scale.index_ids), "eventlake_lookback")
+
+
+def _e(scale: Scale, archives: Archives) -> Iterator[Entry]:
+    task = _task(archives, _recipe(scale), files=1)
+    yield from _many("E", task, "naive_spark", "duckdb_copy", "eventlake_steady")
+
+
+def _f(scale: Scale, archives: Archives) -> Iterator[Entry]:
+    task = _task(archives, replace(_recipe(scale), events=min(scale.events, _FEW_EVENTS)))
+    yield from _many("F", task, "bare_spark", "eventlake_steady", "eventlake_warm")
+
+
+def _g(scale: Scale, archives: Archives) -> Iterator[Entry]:
+    for name, factor in SIZES.items():
+        task = _task(archives, replace(_recipe(scale), events=int(scale.events * factor)))
+        yield Entry("G", name, "eventlake_steady", task)
+
+
+@dataclass(frozen=True)
+class Scenario:
+    title: str
+    entries: Callable[[Scale, Archives], Iterator[Entry]]
+
+
+SCENARIOS = {
+    "A": Scenario("40 track types, files of a few MB", _a),
+    "B": Scenario("1,000 track types", _b),
+    "C": Scenario("files of 50 events", _c),
+    "D": Scenario("a week of earlier syncs in the look-back", _d),
+    "E": Scenario("one huge file", _e),
+    "F": Scenario("5,000 events", _f),
+    "G": Scenario("a tenth, the whole and ten times the events", _g),
+}
