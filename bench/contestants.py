@@ -1,8 +1,8 @@
 """The ways to turn an archive into Parquet that are compared, each run as a command of its own.
 
 `naive_spark`, `duckdb_copy` and `dlt` are those of `bench.loaders`. `eventlake_first` meets every table for the first
-time, `eventlake_steady` knows them all, `eventlake_lookback` has in addition a week of syncs to search for copies,
-and `eventlake_warm` finds Spark running. `bare_spark` loads nothing.
+time, `eventlake_steady` knows them all. `eventlake_steps` is the same and tells what its steps took, `eventlake_warm`
+finds Spark running. `bare_spark` loads nothing.
 """
 
 from __future__ import annotations
@@ -84,11 +84,18 @@ def _steady(task: Task, folder: Path) -> list[str]:
     return sync
 
 
+def _timed_sync(folder: Path, *archives: Path) -> list[str]:
+    return [sys.executable, "-m", "bench.timed_sync", str(folder), _SLUG, *map(str, archives)]
+
+
+def _steps(task: Task, folder: Path) -> list[str]:
+    _steady(task, folder)
+    return _timed_sync(folder / "workspace")
+
+
 def _warm(task: Task, folder: Path) -> list[str]:
-    workspace = folder / "workspace"
-    _done(eventlake_workspace(workspace))
-    archives = (str(task.sample.folder), str(task.archive.folder))
-    return [sys.executable, "-m", "bench.warm_sync", str(workspace), _SLUG, *archives]
+    _done(eventlake_workspace(folder / "workspace"))
+    return _timed_sync(folder / "workspace", task.sample.folder, task.archive.folder)
 
 
 def _bare(_task: Task, _folder: Path) -> list[str]:
@@ -112,6 +119,6 @@ CONTESTANTS = {
     "dlt": _loader("dlt_parquet"),
     "eventlake_first": Contestant(_first, _LAKE),
     "eventlake_steady": Contestant(_steady, _LAKE),
-    "eventlake_lookback": Contestant(_steady, _LAKE),
+    "eventlake_steps": Contestant(_steps, _LAKE, tells=True),
     "eventlake_warm": Contestant(_warm, tells=True),
 }

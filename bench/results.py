@@ -48,8 +48,9 @@ def show(found: Medians, scale: Scale) -> None:
     for name in dict.fromkeys(key[0] for key in found):
         console.print(f"{name}: {SCENARIOS[name].title}", highlight=False)
     for key, one in found.items():
-        for what, seconds in one.told_seconds.items():
-            console.print(f"{key[0]}: {key[1]}, {what.replace('_', ' ')}: {seconds:.2f} s", highlight=False)
+        if one.told_seconds:
+            told = ", ".join(f"{what} {seconds:.2f} s" for what, seconds in one.told_seconds.items())
+            console.print(f"{key[0]}, {key[1]}: {told}", highlight=False)
     console.print(_targets(found))
 
 
