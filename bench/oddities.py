@@ -73,7 +73,7 @@ def mixed_array(dice: Dice, draft: Draft) -> None:
 
 
 def empties(dice: Dice, draft: Draft) -> None:
-    draft.add("options", dice.pick(("{}", "[]", "[{}]", "[[]]", '{"inner":{}}', '{"inner":[]}')))
+    draft.add("options", dice.pick(("{}", "[]", '""', "[{}]", "[[]]", '{"inner":{}}', '{"inner":[]}')))
 
 
 def nulls(dice: Dice, draft: Draft) -> None:
