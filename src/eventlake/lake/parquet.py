@@ -9,7 +9,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from eventlake.lake.layout import LakeRules
-from eventlake.storage.base import Storage
+from eventlake.storage.base import Storage, new_digest
 
 # Version 2.6 gives INT64 microseconds in UTC, not the INT96 that Iceberg and others refuse. Hourly files are small, and
 # with snappy they take half the time to write that zstd needs, for a third more bytes.
@@ -35,8 +35,7 @@ class DataFile(NamedTuple):
 @dataclass
 class _OpenFile:
     writer: pq.ParquetWriter
-    sink: pa.NativeFile
-    written: str
+    content: pa.BufferOutputStream
     name: str
     number: int  # of the partition
     rows: int
@@ -45,7 +44,7 @@ class _OpenFile:
 
 
 class PartitionedWriter:
-    """Writes rows of one table to a file per partition.
+    """Writes rows of one table to a file per partition. Files are made in memory: most are small, and all are hashed.
 
     A partition gets a second file when rows come that have one more column (rescued values turned up: a file cannot
     gain a column), or when it comes again after many others.
@@ -79,9 +78,8 @@ class PartitionedWriter:
                 self.close()
             self._names += 1
             name = f"{self._stem}-{self._names}.parquet"
-            written = f"{self._folder}/{name}"
-            sink = self._storage.open_output(written)
-            file = _OpenFile(pq.ParquetWriter(sink, rows.schema, **WRITER), sink, written, name, number, 0, first, last)
+            content = pa.BufferOutputStream()
+            file = _OpenFile(pq.ParquetWriter(content, rows.schema, **WRITER), content, name, number, 0, first, last)
             self._open[number, rows.num_columns] = file
         file.writer.write_table(rows)
         file.rows += rows.num_rows
@@ -92,18 +90,22 @@ class PartitionedWriter:
         layout = self._rules.date_partition
         for file in self._open.values():
             file.writer.close()
-            file.sink.close()
+            content = file.content.getvalue()
+            digest = new_digest()
+            digest.update(content)
+            written = f"{self._folder}/{file.name}"
+            with self._storage.open_output(written) as sink:
+                sink.write(content)
             values = layout.values(file.number)
-            stored = self._storage.stat(file.written)
             self._files.append(
                 DataFile(
                     self._segment_type,
                     values,
                     f"{self._rules.location(self._segment_type)}/{layout.folder(values)}/{file.name}",
-                    file.written,
+                    written,
                     file.rows,
-                    stored.size if stored else 0,
-                    self._storage.digest(file.written) or "",
+                    content.size,
+                    digest.hexdigest(),
                     file.first_received,
                     file.last_received,
                 )

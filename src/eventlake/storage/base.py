@@ -15,11 +15,13 @@ gets no answer in time is given up; all of them may be repeated, also while the 
 
 import functools
 import hashlib
+import os
+import queue
 import threading
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from typing import Any, Concatenate, NamedTuple, ParamSpec, TypeVar
+from typing import Any, Concatenate, NamedTuple, NoReturn, ParamSpec, TypeVar
 
 import pyarrow as pa
 
@@ -143,24 +145,46 @@ def answered(method: Callable[Concatenate[Self, P], R]) -> Callable[Concatenate[
 
 
 def _in_time(seconds: float, what: str, function: Callable[[], R]) -> R:
-    """Call a function in a thread of its own: nothing else can be left when the kernel does not answer."""
-    results: list[R] = []
-    errors: list[BaseException] = []
+    """Call a function in another thread: nothing else can be left when the kernel does not answer."""
+    answers: queue.SimpleQueue[Callable[[], R]] = queue.SimpleQueue()
 
     def carry_out() -> None:
         try:
-            results.append(function())
-        except BaseException as error:
-            errors.append(error)
+            result = function()
+        except BaseException as error:  # also what only this thread would see
+            answers.put(functools.partial(_raise, error))
+        else:
+            answers.put(lambda: result)
 
-    thread = threading.Thread(target=carry_out, daemon=True)
-    thread.start()
-    thread.join(seconds)
-    if errors:
-        raise errors[0]
-    if not results:
+    worker = _idle.pop() if _idle else _Worker()
+    worker.jobs.put(carry_out)
+    try:
+        answer = answers.get(timeout=seconds)
+    except queue.Empty:
         raise TransientError(
             f"no answer from the storage to {what} for {seconds:g} seconds",
             fix="check the disk or the network, then run it again",
-        )
-    return results[0]
+        ) from None
+    return answer()
+
+
+def _raise(error: BaseException) -> NoReturn:
+    raise error
+
+
+class _Worker(threading.Thread):
+    """A thread that carries out one call after the other. One that hangs is left behind."""
+
+    def __init__(self) -> None:
+        super().__init__(daemon=True)
+        self.jobs: queue.SimpleQueue[Callable[[], None]] = queue.SimpleQueue()
+        self.start()
+
+    def run(self) -> None:
+        while True:
+            self.jobs.get()()
+            _idle.append(self)
+
+
+_idle: list[_Worker] = []
+os.register_at_fork(after_in_child=_idle.clear)  # threads stay with the parent
