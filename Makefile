@@ -49,7 +49,7 @@ test: $(DEV_DONE) ## Run the tests; ARGS="-k java" runs some of them.
 
 .PHONY: torture
 torture: $(DEV_DONE) ## Kill hundreds of runs and load thousands of hostile events; an hour or so.
-	EVENTLAKE_KILLS=300 EVENTLAKE_EXAMPLES=5000 $(BIN)/python -m pytest tests/test_crash.py tests/test_faults.py \
+	EVENTLAKE_KILLS=300 EVENTLAKE_EXAMPLES=300 EVENTLAKE_EVENTS=100000 $(BIN)/python -m pytest tests/test_crash.py tests/test_faults.py \
 	  tests/test_storage.py tests/test_laws.py --timeout 7200 $(ARGS)
 
 .PHONY: check

@@ -127,9 +127,14 @@ class Lake:
         rows: list[dict[str, Any]] = query(self.workspace, sql).to_pylist()
         return rows
 
-    def rows(self, table: str) -> list[dict[str, Any]]:
-        """The rows of a table, in order of their message ids."""
-        return self.query(f'select * from web."{table}" order by message_id, received_at')
+    def rows(self, table: str, *, run: str = "") -> list[dict[str, Any]]:
+        """The rows of a table, or only those that one run added, in order of their message ids."""
+        if not run:
+            return self.query(f'select * from web."{table}" order by message_id, received_at')
+        files = [f.path for f in self.workspace.ledger.data_files(self.source.id, table) if f.run_id == run]
+        read = [pq.read_table(self.root / path, partitioning=None) for path in files]
+        rows: list[dict[str, Any]] = pa.concat_tables(read, promote_options="default").to_pylist() if read else []
+        return rows
 
     def row(self, table: str) -> dict[str, Any]:
         (only,) = self.rows(table)

@@ -63,6 +63,13 @@ def json_lines(draw: DrawFn, values: SearchStrategy[Any] | None = None) -> bytes
     return (b"\xef\xbb\xbf" if manner.marks_bytes else b"") + text.encode()
 
 
+def badly_written(value: Any, dice: random.Random) -> bytes:
+    """The same by dice, for as many lines as one likes."""
+    manner = Manner(*(dice.random() < 0.3 for _ in Manner._fields))
+    writer = _Writer(dice, manner)
+    return (b"\xef\xbb\xbf" if manner.marks_bytes else b"") + writer.text(value).encode()
+
+
 _SHORT = {'"': '\\"', "\\": "\\\\", "\n": "\\n", "\r": "\\r", "\t": "\\t", "\b": "\\b", "\f": "\\f"}
 
 

@@ -2,6 +2,7 @@
 
 import json
 import os
+import random
 import shutil
 import tempfile
 from collections.abc import Iterator
@@ -11,14 +12,16 @@ from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
-from hypothesis import given
+import pytest
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from conftest import InProcess, Lake
 from eventlake.schema import instants
 from eventlake.schema.flatten import CONTAINERS, MAX_DEPTH
 from eventlake.schema.names import column_name
-from strategies import EMPTY, Leaf, Pairs, canonical, events, json_lines, leaves, path_of, read_exactly
+from eventlake.sync.verify import verify
+from strategies import EMPTY, Leaf, Pairs, badly_written, canonical, events, json_lines, leaves, path_of, read_exactly
 
 
 @contextmanager
@@ -36,9 +39,9 @@ def balanced(report: list[dict[str, Any]]) -> bool:
     return bool(books["lines"] == sum(books[word] for word in rest))
 
 
-def all_rows(lake: Lake) -> dict[str, dict[str, Any]]:
-    """Every row of every table, by message id."""
-    return {row["message_id"]: {**row, "table": table} for table in lake.tables() for row in lake.rows(table)}
+def all_rows(lake: Lake, run: str = "") -> dict[str, dict[str, Any]]:
+    """Every row of every table, or only those of one run, by message id."""
+    return {row["message_id"]: {**row, "table": table} for table in lake.tables() for row in lake.rows(table, run=run)}
 
 
 def with_id(line: bytes, message_id: str) -> bytes:
@@ -111,6 +114,36 @@ def test_every_value_of_every_event_is_in_its_row_or_rescued(lines: list[bytes],
         rows = all_rows(lake)
         missing = {number: lost(line, rows[f"id{number}"]) for number, line in enumerate(lines)}
         assert {number: values for number, values in missing.items() if values} == {}
+
+
+EVENTS = int(os.environ.get("EVENTLAKE_EVENTS", "2000"))
+
+
+@pytest.mark.timeout(120 + EVENTS // 10)
+def test_nothing_is_lost_of_many_events_in_one_lake() -> None:
+    """Columns fill up with values of every kind: what comes later meets what came before."""
+    pool: list[Any] = []
+
+    @settings(max_examples=max(100, EVENTS // 50), database=None, derandomize=True)
+    @given(events())
+    def collect(event: Any) -> None:
+        pool.append(event)
+
+    collect()
+    dice = random.Random(EVENTS)
+    with new_lake() as lake:
+        for start in range(0, EVENTS, 2500):
+            lines = {
+                f"id{number}": with_id(badly_written(dice.choice(pool), dice), f"id{number}")
+                for number in range(start, min(start + 2500, EVENTS))
+            }
+            report = lake.sync_of(*lines.values())
+            assert balanced(report)
+            assert report[0]["books"]["loaded"] == len(lines)
+            rows = all_rows(lake, run=report[0]["run_id"])
+            missing = {message_id: lost(line, rows[message_id]) for message_id, line in lines.items()}
+            assert {message_id: values for message_id, values in missing.items() if values} == {}
+        assert verify(lake.workspace, lake.source, lake.runner) == []
 
 
 few_ids = st.sampled_from(["a", "b", "c", "d", "e"])

@@ -4,7 +4,6 @@ A task takes a share of the tables: drops the rows that lost, casts every column
 does not fit, and writes Parquet. Rows are handled some ten thousand at a time, so memory stays bounded.
 """
 
-import gc
 import uuid
 from collections import Counter
 from collections.abc import Iterator
@@ -30,6 +29,7 @@ from eventlake.schema.types import ColumnType
 from eventlake.storage.base import Storage
 from eventlake.sync.carry import carried_rows
 from eventlake.sync.dedupe import dropped_rows
+from eventlake.sync.no_gc import without_gc
 
 ROWS_AT_ONCE = 65_536
 
@@ -65,9 +65,9 @@ class Published:
     rescued: Counter[str] = field(default_factory=Counter)  # by column
 
 
+@without_gc
 def publish(context: PublishContext, shares: list[TableShare]) -> list[Published]:
     """Publish some tables, or parts of tables. Every attempt writes files of its own."""
-    gc.disable()
     return [_publish_table(context, share) for share in shares]
 
 

@@ -4,7 +4,6 @@ One task takes some raw files and writes one staged file. Its result tells the d
 was seen, and holds no data. Buffers are small: memory does not depend on the size of the input.
 """
 
-import gc
 import uuid
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
@@ -24,6 +23,7 @@ from eventlake.schema import exact_json
 from eventlake.schema.evolve import Evidence, join
 from eventlake.schema.rescue import Rescued
 from eventlake.storage.base import Storage
+from eventlake.sync.no_gc import without_gc
 from eventlake.sync.table_buffer import TableBuffer
 
 ROWS_PER_CHUNK = 4096  # more rows fall out of the processor's cache while they are lists
@@ -94,9 +94,9 @@ class StageResult:
     refused_tables: list[str]
 
 
+@without_gc
 def stage(context: StageContext, files: list[RawFile]) -> StageResult:
     """Stage some raw files. May be run again, or twice at once: every attempt writes files of its own."""
-    gc.disable()  # millions of short-lived objects and no cycles: the collector would only look in vain
     attempt = uuid.uuid4().hex
     folder = f"{STAGE}/{context.run_id}"
     quarantine = QuarantineFile(context.storage, f"{folder}/quarantine-{attempt}.parquet")
