@@ -102,13 +102,13 @@ def test_a_failed_run_is_reported_leaves_nothing_and_the_next_one_makes_up_for_i
     lake: Lake, spark: SparkRunner, step: str
 ) -> None:
     lake.put(track("A", "m1"), b"broken")
-    with pytest.raises(TransientError, match="No space left on device"):
+    with pytest.raises(NoSpaceError, match="No space left on device"):
         run(lake.workspace, jobs.sync(lake.source), Failing(spark, step))
     failed = lake.workspace.runs.get(None)
     assert failed.outcome == "Failed"
     assert failed.report
     (line,) = failed.report
-    assert (line["type"], line["status"], line["error_code"]) == ("source", "failed", "service_unavailable")
+    assert (line["type"], line["status"], line["error_code"]) == ("source", "failed", "no_space")
     assert "No space left" in line["error"]
     assert "row_count" not in line
     assert json.loads((lake.root / reports.path(line)).read_text()) == line
