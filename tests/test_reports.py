@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from conftest import Lake, SetClock, track
-from eventlake.errors import EventLakeError, TransientError
+from eventlake.errors import EventLakeError, NoSpaceError
 from eventlake.reports import report as reports
 from eventlake.reports.columns import REPORT_COLUMNS
 from eventlake.runners.spark import SparkRunner
