@@ -90,7 +90,7 @@ def staged_tables(tables: dict[str, list[int]]) -> Staged:
     for name, segments in tables.items():
         table = staged.tables[name] = StagedTable()
         for number, rows in enumerate(segments):
-            table.segments.append(Segment(f"staged-{number % 3}", number * 100, 100, table.rows, rows))
+            table.segments.append(Segment(f"staged-{number % 3}", number * 100, 100, 200, table.rows, rows))
             table.rows += rows
     return staged
 
@@ -153,7 +153,7 @@ def test_the_segments_of_a_share_are_read_file_by_file() -> None:
 def result(number: int, table: str, rows: int, seen: Seen) -> StageResult:
     staged = StagedTable(
         rows=rows,
-        segments=[Segment(f"staged-{number}", 0, 1, 0, rows)],
+        segments=[Segment(f"staged-{number}", 0, 1, 1, 0, rows)],
         evidence={"a": Sighting(seen, rows, f"/{number}")},
     )
     return StageResult(

@@ -40,9 +40,11 @@ def parse(line: bytes) -> Parsed:
     try:
         value = _decode(line)
         _check_nesting(line, value)
-        # The fast reader keeps the last of two equal keys. A key has one colon, and every other colon is inside a
-        # text: as many colons in as out, and none of them escaped, means that no key was dropped.
-        if encode(value).count(b":") == line.count(b":") and b"\\u003" not in line:
+        text = encode(value)
+        # The fast reader keeps the last of two equal keys. What is written again is never longer than what was read,
+        # so if it is as long, nothing was dropped. Otherwise: a key has one colon, and every other colon is inside a
+        # text; as many colons in as out, and none of them escaped, means that no key was dropped.
+        if len(text) == len(line) or (text.count(b":") == line.count(b":") and b"\\u003" not in line):
             return Parsed(value, [])
     except (msgspec.MsgspecError, UnicodeError, RecursionError):
         pass
@@ -51,7 +53,7 @@ def parse(line: bytes) -> Parsed:
 
 def _check_nesting(line: bytes, value: Any) -> None:
     """Refuse what later steps, deeper in the stack, could not write again."""
-    if line.count(b"{") + line.count(b"[") <= MAX_NESTING:
+    if len(line) <= 2 * MAX_NESTING or line.count(b"{") + line.count(b"[") <= MAX_NESTING:
         return
     depth, level = 0, [value]
     while level:

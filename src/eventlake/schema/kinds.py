@@ -24,8 +24,10 @@ class Kind(Enum):
     JSON = "json"  # an array, or an object too deep to flatten, as JSON text
 
 
-_ARROW = {Kind.INTEGER: pa.int64(), Kind.BOOLEAN: pa.bool_()}
+# Arrow takes nothing else for these, not even what it could convert.
+_AT_ONCE = {Kind.TEXT: pa.string(), Kind.INTEGER: pa.int64(), Kind.BOOLEAN: pa.bool_()}
 _NONE = type(None)
+_MIN, _MAX = -(2**63), 2**63 - 1
 
 
 class Typed(NamedTuple):
@@ -33,6 +35,16 @@ class Typed(NamedTuple):
 
     kind: Kind
     values: pa.Array
+
+
+def at_once(values: list[Any], kind: Kind | None) -> Typed | None:
+    """A column whose values are all of a kind, as they were before; None if they are not."""
+    if kind not in _AT_ONCE:
+        return None
+    try:
+        return Typed(kind, pa.array(values, _AT_ONCE[kind]))
+    except (pa.ArrowInvalid, pa.ArrowTypeError, OverflowError):
+        return None
 
 
 def by_kind(values: list[Any]) -> Iterator[Typed]:
@@ -59,26 +71,33 @@ def by_kind(values: list[Any]) -> Iterator[Typed]:
 
 
 def _mixed(values: list[Any]) -> Iterator[Typed]:
-    split: dict[Kind, list[Any]] = {}
-    for row, value in enumerate(values):
-        if value is not None:
-            kind, stored = _kind_of(value)
-            split.setdefault(kind, [None] * len(values))[row] = stored
-    for kind in Kind:
-        if kind in split:
-            yield Typed(kind, pa.array(split[kind], _ARROW.get(kind, pa.string())))
+    texts = _of(str, values)
+    if texts:
+        yield Typed(Kind.TEXT, pa.array(texts, pa.string()))
+    # A whole number beyond 64 bits is a number like those with a fraction.
+    whole = [v if type(v) is int and _MIN <= v <= _MAX else None for v in values]
+    if any(v is not None for v in whole):
+        yield Typed(Kind.INTEGER, pa.array(whole, pa.int64()))
+    numbers = [_number_text(v) for v in values]
+    if any(numbers):
+        yield Typed(Kind.NUMBER, pa.array(numbers, pa.string()))
+    booleans = _of(bool, values)
+    if booleans:
+        yield Typed(Kind.BOOLEAN, pa.array(booleans, pa.bool_()))
+    nested = _of(bytes, values)
+    if nested:
+        yield Typed(Kind.JSON, pa.array(nested, pa.binary()).cast(pa.string()))
 
 
-def _kind_of(value: Any) -> tuple[Kind, Any]:
-    if isinstance(value, str):
-        return Kind.TEXT, value
-    if isinstance(value, bool):
-        return Kind.BOOLEAN, value
-    if isinstance(value, int):
-        return (Kind.INTEGER, value) if -(2**63) <= value < 2**63 else (Kind.NUMBER, str(value))
-    if isinstance(value, Raw):
-        return Kind.NUMBER, bytes(value).decode()
-    return Kind.JSON, value.decode()
+def _of(kind: type, values: list[Any]) -> list[Any] | None:
+    """The values of one type; None if there are none."""
+    return [v if type(v) is kind else None for v in values] if kind in map(type, values) else None
+
+
+def _number_text(value: Any) -> str | None:
+    if type(value) is Raw:
+        return bytes(value).decode()
+    return str(value) if type(value) is int and not _MIN <= value <= _MAX else None
 
 
 def seen_in(typed: Typed) -> Seen:
