@@ -24,7 +24,7 @@ from eventlake.sync.jobs import Job
 from eventlake.sync.run import run
 from eventlake.sync.steps import Runner
 from eventlake.workspace import CONFIG, Clock, Workspace
-from servers import S3Server, s3_server
+from servers import AwsUser, S3Server, s3_server
 
 # No "explain" phase: it traces every line, which on these tests takes minutes.
 PHASES = (hypothesis.Phase.explicit, hypothesis.Phase.reuse, hypothesis.Phase.generate, hypothesis.Phase.shrink)
@@ -180,7 +180,7 @@ def track(event: str = "Clicked", message_id: str | None = "m1", **fields: Any) 
 
 
 @pytest.fixture(scope="session")
-def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkRunner]:
+def spark(tmp_path_factory: pytest.TempPathFactory, aws_user: AwsUser) -> Iterator[SparkRunner]:
     """One Spark for all tests."""
     runner = SparkRunner("local[2]", {}, tmp_path_factory.mktemp("spark") / "spark.log")
     yield runner
@@ -188,12 +188,20 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkRunner]:
 
 
 @pytest.fixture(scope="session")
-def s3(tmp_path_factory: pytest.TempPathFactory) -> Iterator[S3Server]:
-    """One S3 server for all tests, whose user the AWS library finds in the environment, as in real life."""
-    with s3_server(tmp_path_factory.mktemp("s3")) as server, pytest.MonkeyPatch.context() as patch:
-        patch.setenv("AWS_ACCESS_KEY_ID", server.key)
-        patch.setenv("AWS_SECRET_ACCESS_KEY", server.secret)
+def aws_user() -> Iterator[AwsUser]:
+    """A user that the AWS library finds in the environment, as in real life: here and in the workers of Spark."""
+    user = AwsUser("tester", "not-a-secret")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("AWS_ACCESS_KEY_ID", user.key)
+        patch.setenv("AWS_SECRET_ACCESS_KEY", user.secret)
         patch.setenv("AWS_DEFAULT_REGION", "us-east-1")
+        yield user
+
+
+@pytest.fixture(scope="session")
+def s3(tmp_path_factory: pytest.TempPathFactory, aws_user: AwsUser) -> Iterator[S3Server]:
+    """One S3 server for all tests."""
+    with s3_server(tmp_path_factory.mktemp("s3"), aws_user) as server:
         yield server
 
 

@@ -72,22 +72,25 @@ def logs(folder: Path) -> str:
     return "\n".join(f"{log.name}: {log.read_text(errors='replace')[-1500:]}" for log in sorted(folder.glob("*.log")))
 
 
-class S3Server(NamedTuple):
-    endpoint: str
+class AwsUser(NamedTuple):
     key: str
     secret: str
 
 
+class S3Server(NamedTuple):
+    endpoint: str
+
+
 @contextlib.contextmanager
-def s3_server(folder: Path) -> Iterator[S3Server]:
+def s3_server(folder: Path, user: AwsUser) -> Iterator[S3Server]:
     """A real S3 server (SeaweedFS) with one user who may do everything."""
     program = shutil.which("weed", path=Path(sys.executable).parent)
     if not program:
         not_there("S3 server", "weed is not installed")
     master, volume, filer, s3, *grpc = free_ports(8)
-    found = S3Server(f"http://127.0.0.1:{s3}", "tester", "not-a-secret")
-    user = {"name": "admin", "credentials": [{"accessKey": found.key, "secretKey": found.secret}]}
-    rights = {"identities": [user | {"actions": ["Admin", "Read", "List", "Tagging", "Write"]}]}
+    found = S3Server(f"http://127.0.0.1:{s3}")
+    admin = {"name": "admin", "credentials": [{"accessKey": user.key, "secretKey": user.secret}]}
+    rights = {"identities": [admin | {"actions": ["Admin", "Read", "List", "Tagging", "Write"]}]}
     (folder / "s3.json").write_text(json.dumps(rights))
     options = {
         "dir": folder,

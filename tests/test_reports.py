@@ -170,7 +170,7 @@ def test_the_table_of_reports_answers_the_usual_questions(lake: Lake, clock: Set
         f"select run_id, error, error_code, source_id from {table} "
         "where status='failed' and date(day) >= date '2026-11-16' - interval 5 day"
     )
-    assert failure["error_code"] == "service_unavailable"
+    assert failure["error_code"] == "no_space"
     assert failure["source_id"] == "src1"
 
 
