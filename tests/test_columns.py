@@ -152,6 +152,13 @@ def test_a_field_that_is_an_array_in_one_event_and_text_in_another(lake: Lake) -
     assert [row["properties_ad_asset_id"] for row in lake.rows("track_video_playback_started")] == ['["a1","a2"]', "a3"]
 
 
+def test_an_array_stays_an_array_among_texts(lake: Lake) -> None:
+    lake.sync_of(track("Clicked", "m0", properties={"n": 1}))
+    lake.sync_of(*(track("Clicked", f"m{n}", properties={"n": v}) for n, v in enumerate(["text", [1, "2"], "[1]"], 1)))
+    rescued = [json.loads(row["_rescued_data"])["/properties/n"]["value"] for row in lake.rows("track_clicked")[1:]]
+    assert rescued == ["text", [1, "2"], "[1]"]
+
+
 def test_long_column_names_are_cut_and_stay_apart(lake: Lake) -> None:
     keys = ["k" * 300 + "1", "k" * 300 + "2"]
     lake.sync_of(track(properties={key: number for number, key in enumerate(keys)}))

@@ -24,8 +24,7 @@ class Kind(Enum):
     JSON = "json"  # an array, or an object too deep to flatten, as JSON text
 
 
-# Arrow takes nothing else for these, not even what it could convert.
-_AT_ONCE = {Kind.TEXT: pa.string(), Kind.INTEGER: pa.int64(), Kind.BOOLEAN: pa.bool_()}
+_INFERRED = {pa.string(): Kind.TEXT, pa.int64(): Kind.INTEGER, pa.bool_(): Kind.BOOLEAN}
 _NONE = type(None)
 _MIN, _MAX = -(2**63), 2**63 - 1
 
@@ -37,37 +36,34 @@ class Typed(NamedTuple):
     values: pa.Array
 
 
-def at_once(values: list[Any], kind: Kind | None) -> Typed | None:
-    """A column whose values are all of a kind, as they were before; None if they are not."""
-    if kind not in _AT_ONCE:
-        return None
-    try:
-        return Typed(kind, pa.array(values, _AT_ONCE[kind]))
-    except (pa.ArrowInvalid, pa.ArrowTypeError, OverflowError):
-        return None
-
-
 def by_kind(values: list[Any]) -> Iterator[Typed]:
     """Split a column of parsed JSON values by kind, without converting any."""
+    array = _of_one_kind(values)
+    if array is not None:
+        yield Typed(_INFERRED[array.type], array)
+        return
     types = set(map(type, values)) - {_NONE}
-    if types == {str}:
-        yield Typed(Kind.TEXT, pa.array(values, pa.string()))
-    elif types == {bool}:
-        yield Typed(Kind.BOOLEAN, pa.array(values, pa.bool_()))
-    elif types == {bytes}:
+    if types == {bytes}:
         yield Typed(Kind.JSON, pa.array(values, pa.binary()).cast(pa.string()))
-    elif types == {int}:
-        try:
-            yield Typed(Kind.INTEGER, pa.array(values, pa.int64()))
-        except OverflowError:
-            yield from _mixed(values)
     elif types == {Raw}:
         yield Typed(
             Kind.NUMBER,
             pa.array([v if v is None else bytes(v) for v in values], pa.binary()).cast(pa.string()),
         )
-    else:
+    elif types:
         yield from _mixed(values)
+
+
+def _of_one_kind(values: list[Any]) -> pa.Array | None:
+    """The values as an array, if all are texts, all are whole numbers of 64 bits, or all are booleans.
+
+    Left to itself, Arrow converts nothing: it refuses to mix kinds. Only texts and bytes it takes together, as bytes.
+    """
+    try:
+        array = pa.array(values)
+    except (pa.ArrowInvalid, pa.ArrowTypeError, OverflowError):
+        return None
+    return array if array.type in _INFERRED else None
 
 
 def _mixed(values: list[Any]) -> Iterator[Typed]:

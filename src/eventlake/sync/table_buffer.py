@@ -11,7 +11,7 @@ from eventlake.lake.staging import RECEIVED, RESCUED, Field, rows_with
 from eventlake.schema import instants, rescue
 from eventlake.schema.evolve import Evidence, Sighting, join
 from eventlake.schema.flatten import Flattener
-from eventlake.schema.kinds import Kind, Typed, at_once, by_kind, seen_in
+from eventlake.schema.kinds import by_kind, seen_in
 from eventlake.schema.rescue import Rescued
 
 
@@ -30,7 +30,6 @@ class TableBuffer:
         self.segment_type = segment_type
         self._known = frozenset(known)
         self._flattener = Flattener(known=self._known, column_limit=column_limit)
-        self._kinds: dict[str, Kind] = {}  # by pointer: of what kind the values at a place were the last time
         self._clear()
 
     def _clear(self) -> None:
@@ -58,7 +57,7 @@ class TableBuffer:
         columns = [(RECEIVED, pa.array(received))]
         evidence: list[dict[str, Sighting]] = []
         for name, place, values in chunk.columns:
-            for typed in self._typed(place, values):
+            for typed in by_kind(values):
                 columns.append((Field(name, place, typed.kind).encoded(), typed.values))
                 if name not in self._known:
                     filled = len(values) - typed.values.null_count
@@ -69,16 +68,6 @@ class TableBuffer:
         messages = self._messages(received)
         self._clear()
         return Taken(rows_with(columns), messages, join(evidence))
-
-    def _typed(self, place: str, values: list[Any]) -> list[Typed]:
-        """The values by kind; first as if they were what they were the last time, or text as most are."""
-        typed = at_once(values, self._kinds.get(place, Kind.TEXT))
-        if typed:
-            return [typed]
-        kinds = list(by_kind(values))
-        if len(kinds) == 1:
-            self._kinds[place] = kinds[0].kind
-        return kinds
 
     def _received_micros(self, day_of_file: Callable[[int], int]) -> Any:
         if set(map(type, self._received)) == {str}:
