@@ -19,7 +19,14 @@ import pytest
 
 from conftest import InProcess, Lake, SetClock, track
 from eventlake.control.locks import only_run
-from eventlake.errors import BusyError, EventLakeError, NoSpaceError, PermissionMissingError, TransientError
+from eventlake.errors import (
+    BusyError,
+    EventLakeError,
+    InternalError,
+    NoSpaceError,
+    PermissionMissingError,
+    TransientError,
+)
 from eventlake.lake.layout import HOUR
 from eventlake.query import query
 from eventlake.runners.spark import SparkRunner
@@ -126,6 +133,30 @@ def test_tasks_that_hang_on_spark_are_given_up(spark: SparkRunner, tmp_path: Pat
     with pytest.raises(TransientError, match="could not wait: no task ended for 1 seconds"):
         impatient.run(wait, None, [60, 60])
     assert spark.run(wait, None, [0, 0]) == [0, 0]
+
+
+def test_a_database_that_may_only_be_read_is_told_so(tmp_path: Path) -> None:
+    lake = filled(tmp_path / "workspace")
+    with lake.workspace.engine.connect() as connection:
+        connection.exec_driver_sql("PRAGMA query_only=ON")
+        with pytest.raises(PermissionMissingError, match="database"):
+            connection.exec_driver_sql("DELETE FROM runs")
+
+
+def test_a_manifest_of_another_workspace_is_neither_replaced_nor_carried_out(tmp_path: Path) -> None:
+    lake = filled(tmp_path / "workspace")
+    path = f"segment-data/commits/source=src1/{lake.workspace.clock.now_ns() + 1000}.json"
+    before = state(lake)
+    (lake.root / path).parent.mkdir(parents=True, exist_ok=True)
+    (earlier,) = (lake.root / path).parent.glob("*.json")
+    foreign = earlier.read_text().replace(lake.workspace.settings.workspace_id, "another workspace")
+    (lake.root / path).write_text(foreign)
+    with pytest.raises(InternalError, match="another manifest"):
+        lake.sync()
+    assert state(lake) == before
+    assert (lake.root / path).read_text() == foreign
+    assert lake.sync()[0]["books"]["loaded"] == 2
+    assert verify(lake.workspace, lake.source, lake.runner) == []
 
 
 # A disk that is really full
@@ -280,7 +311,11 @@ def test_a_clock_that_jumps_ahead_does_not_let_copies_in(tmp_path: Path, days: i
     lake = Lake(tmp_path / "workspace", InProcess(), clock=clock)
     lake.sync_of(track("A", "m1"))
     clock.forward(hours=24 * days)
-    assert lake.sync_of(track("A", "m1"), track("A", "m2"))[0]["books"]["duplicates"] == 1
+    assert lake.sync_of(track("A", "m2"))[0]["books"]["loaded"] == 1
+    clock.forward(hours=1)
+    assert lake.sync_of(track("A", "m1"), track("A", "m3"))[0]["books"]["duplicates"] == 1
+    clock.forward(hours=-24 * days)  # and back again
+    assert lake.sync_of(track("A", "m1"), track("A", "m3"))[0]["books"]["duplicates"] == 2
     assert verify(lake.workspace, lake.source, lake.runner) == []
 
 

@@ -141,8 +141,10 @@ def test_a_corrected_type_brings_rescued_values_into_the_column(lake: Lake) -> N
 
 def test_a_message_loaded_twice_after_the_look_back_stays_twice(lake: Lake, clock: SetClock) -> None:
     lake.sync_of(track("A", "m1", receivedAt="2026-11-01T10:00:00Z"))
-    clock.forward(hours=24 * 8)
-    lake.sync_of(track("B", "m2"))
+    lake.workspace.sources.change("web", {"lookback_days": "1"})
+    for day in range(2):
+        clock.forward(hours=24)
+        lake.sync_of(track("B", f"other {day}"))
     lake.sync_of(track("A", "m1", receivedAt="2026-11-09T10:00:00Z"))
     before = content(lake, "track_a")
     assert len(before) == 2

@@ -1,7 +1,10 @@
 """What the lake asks of every store, on a disk and on a real S3 server."""
 
+import errno
+import os
 import pickle
 import threading
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -139,6 +142,19 @@ def test_one_of_many_creates_a_file(storage: Storage) -> None:
     assert [file.path for file in storage.files("only")] == ["only/one"]
 
 
+def test_a_disk_without_links_creates_files_too(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def no_links(*_: object) -> None:
+        raise PermissionError(errno.EPERM, "Operation not permitted")
+
+    monkeypatch.setattr(os, "link", no_links)
+    storage = LocalStorage(str(tmp_path))
+    assert storage.create("one", b"1")
+    assert storage.create("one", b"1")
+    assert not storage.create("one", b"2")
+    assert storage.read("one") == b"1"
+    assert [file.path for file in storage.files("")] == ["one"]
+
+
 def test_deleting_may_be_repeated_and_leaves_neighbours_alone(storage: Storage) -> None:
     for path in ("a/1", "a/b/2", "ab/3"):
         storage.write(path, b"x")
@@ -172,6 +188,21 @@ def test_a_user_without_rights_is_told_so(s3: S3Server, bucket: str, monkeypatch
 def test_a_bucket_that_is_not_there_is_a_wrong_setting(s3: S3Server) -> None:
     with pytest.raises(InvalidSettingsError, match="there is no bucket no-such-bucket"):
         list(S3Storage("s3://no-such-bucket/x", S3Options(s3.endpoint, path_style=True)).files("a"))
+
+
+@pytest.mark.parametrize(("root", "endpoint"), [("s3://Not A Bucket/x", None), ("s3://bucket/x", "localhost:9000")])
+def test_what_cannot_be_an_address_is_a_wrong_setting(s3: S3Server, root: str, endpoint: str | None) -> None:
+    with pytest.raises(InvalidSettingsError):
+        S3Storage(root, S3Options(endpoint or s3.endpoint, path_style=True)).read("a")
+
+
+def test_more_files_than_fit_on_a_page_are_listed_and_deleted(s3: S3Server, bucket: str) -> None:
+    storage = S3Storage(f"s3://{bucket}", S3Options(s3.endpoint, path_style=True))
+    with ThreadPoolExecutor(16) as pool:
+        list(pool.map(lambda n: storage.write(f"many/{n:05}", b""), range(1100)))
+    assert [file.path for file in storage.files("many")] == [f"many/{n:05}" for n in range(1100)]
+    storage.delete_folder("many")
+    assert not list(storage.files("many"))
 
 
 def test_a_server_that_does_not_answer_is_worth_another_attempt(s3: S3Server) -> None:

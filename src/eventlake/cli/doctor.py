@@ -3,6 +3,7 @@
 import shutil
 import uuid
 from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import typer
@@ -83,7 +84,11 @@ class _Trial:
         return f"a file in {place.storage.full(STAGE)}"
 
     def create(self, place: Workspace) -> str:
-        if place.storage.create(self.path, b"another content"):
+        fresh = f"{self.path}-new"
+        is_new = place.storage.create(fresh, self.content)
+        is_again = place.storage.create(fresh, b"another content")
+        place.storage.delete(fresh)
+        if is_again or not is_new:
             raise SetupError(
                 "a file that must not exist was written over another",
                 fix="use storage that can create a file only if there is none; without it two runs may overwrite "
@@ -111,7 +116,8 @@ class _Trial:
 def _space(place: Workspace) -> str:
     if not isinstance(place.storage, LocalStorage):
         raise SkippedStep("a bucket has no end")
-    free = shutil.disk_usage(place.folder).free
+    root = Path(place.storage.root)
+    free = shutil.disk_usage(root if root.exists() else place.folder).free
     if free < ROOM:
         raise NoSpaceError(
             f"only {output.size(free)} free", fix="make room: a sync needs about the size of its raw files"

@@ -111,19 +111,18 @@ def connect(url: str) -> sa.Engine:
     return engine
 
 
-def _told(failure: sa.engine.ExceptionContext) -> None:
-    """Let every user of the database see errors that say who must act."""
-    error = failure.original_exception
-    if not isinstance(failure.sqlalchemy_exception, sa.exc.OperationalError):
-        return
+def _told(failure: sa.engine.ExceptionContext) -> BaseException | None:
+    """Let every user of the database see errors that say who must act; what is left alone is a mistake of ours."""
+    error = str(failure.original_exception)
     problem = f"the workspace database does not answer: {error}"
-    if "readonly" in str(error):
+    if "readonly" in error or "unable to open" in error:
         fix = "give the user that runs this the right to write the workspace's folder"
-        failure.chained_exception = PermissionMissingError(problem, fix=fix)
-    elif "full" in str(error):
-        failure.chained_exception = NoSpaceError(problem, fix="make room on the disk, then run it again")
-    else:
-        failure.chained_exception = TransientError(problem, fix="check the database, then run it again")
+        return PermissionMissingError(problem, fix=fix)
+    if "disk is full" in error:
+        return NoSpaceError(problem, fix="make room on the disk, then run it again")
+    if failure.is_disconnect or "locked" in error or "disk I/O" in error:
+        return TransientError(problem, fix="check the database, then run it again")
+    return None
 
 
 def _prepare_sqlite(connection: Any, _: Any) -> None:

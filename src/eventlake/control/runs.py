@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 import sqlalchemy as sa
 
 from eventlake.control import database as db
-from eventlake.errors import NotFoundError
+from eventlake.errors import InternalError, NotFoundError
 
 
 class Run(NamedTuple):
@@ -40,13 +40,13 @@ class Runs:
     def start(self, source_id: str, kind: str, now_ns: int) -> str:
         """Note that a run begins; returns its id: the time, or the next free number if the clock went backward."""
         row = {"source_id": source_id, "kind": kind, "status": "running", "step": "discover"}
-        while True:
-            with self._engine.begin() as connection:
+        for _ in range(100):
+            with suppress(sa.exc.IntegrityError), self._engine.begin() as connection:  # another run was quicker
                 newest = connection.execute(sa.select(sa.func.max(db.runs.c.run_id))).scalar()
-                run_id = str(max(now_ns, int(newest or 0) + 1))
-                with suppress(sa.exc.IntegrityError):  # another source's run was quicker
-                    connection.execute(db.runs.insert().values(**row, run_id=run_id, started_at=now_ns // 1000))
-                    return run_id
+                run_id = f"{max(now_ns, int(newest or 0) + 1):019d}"  # ids are compared as text
+                connection.execute(db.runs.insert().values(**row, run_id=run_id, started_at=now_ns // 1000))
+                return run_id
+        raise InternalError(f"no free id for a run of {source_id}", fix="check the workspace database")
 
     def at_step(self, run_id: str, step: str) -> None:
         self._update(run_id, step=step)

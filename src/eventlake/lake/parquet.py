@@ -15,7 +15,8 @@ from eventlake.storage.base import Storage, new_digest
 # with snappy they take half the time to write that zstd needs, for a third more bytes.
 WRITER = {"compression": "snappy", "version": "2.6", "store_schema": False}
 
-MAX_OPEN = 100  # files; a backfill of years must not need a file handle for every hour of them
+MAX_OPEN = 100  # files; a backfill of years must not hold every hour of them
+MAX_BYTES = 256 << 20  # in memory, of all open files
 
 
 class DataFile(NamedTuple):
@@ -82,6 +83,8 @@ class PartitionedWriter:
             file = _OpenFile(pq.ParquetWriter(content, rows.schema, **WRITER), content, name, number, 0, first, last)
             self._open[number, rows.num_columns] = file
         file.writer.write_table(rows)
+        if sum(open_file.content.tell() for open_file in self._open.values()) > MAX_BYTES:
+            self.close()
         file.rows += rows.num_rows
         file.first_received, file.last_received = min(file.first_received, first), max(file.last_received, last)
 

@@ -159,19 +159,20 @@ class _Watch:
     def _follow(self) -> None:
         done, since = 0, time.monotonic()
         while not self._ended.wait(0.2):
-            now = self._done()
-            if now != done:
-                done, since = now, time.monotonic()
-                if self._progress:
-                    self._progress(done)
-            elif time.monotonic() - since > self._patience and not self.gave_up:
+            with contextlib.suppress(Exception):  # whoever is told must not stop the watch
+                now = self._done()
+                if now != done:
+                    done, since = now, time.monotonic()
+                    if self._progress:
+                        self._progress(done)
+            if time.monotonic() - since > self._patience and not self.gave_up:
                 self.gave_up = True
                 self._context.cancelJobGroup(self._group)
 
     def _done(self) -> int:
         tracker = self._context.statusTracker()
-        stages = [s for job in tracker.getJobIdsForGroup(self._group) for s in tracker.getJobInfo(job).stageIds]
-        infos = [tracker.getStageInfo(stage) for stage in stages]
+        jobs = [tracker.getJobInfo(job) for job in tracker.getJobIdsForGroup(self._group)]
+        infos = [tracker.getStageInfo(stage) for job in jobs if job for stage in job.stageIds]
         return sum(info.numCompletedTasks for info in infos if info)
 
 
@@ -182,7 +183,7 @@ def _told(function: Callable[[Context, Task], Result], context: Context, task: T
         raise errors.of_system(error) from error
 
 
-_OURS = re.compile(r"eventlake\.errors\.(?P<kind>\w+): (?P<problem>.*)\n\s*Fix: (?P<fix>.*)")
+_OURS = re.compile(r"eventlake\.errors\.(?P<kind>\w+): (?P<problem>(?s:.*?))\n\s*Fix: (?P<fix>.*)")
 
 
 def _reason(error: Exception) -> str:

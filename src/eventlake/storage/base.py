@@ -133,13 +133,23 @@ def answered(method: Callable[Concatenate[Self, P], R]) -> Callable[Concatenate[
 
     @functools.wraps(method)
     def call(self: Self, /, *args: P.args, **kwargs: P.kwargs) -> R:
-        what = f"{method.__name__} {self.full(str(args[0]) if args else '')}"
+        what = f"{method.__name__.strip('_')} {self.full(str(args[0]) if args else '')}"
         try:
             return _in_time(self.timeout, what, lambda: self.attempt(method, *args, **kwargs))
         except FileNotFoundError:
             raise
         except OSError as error:
             raise of_system(error, what) from error
+
+    return call
+
+
+def transferred(method: Callable[Concatenate[Self, P], R]) -> Callable[Concatenate[Self, P], R]:
+    """The same for a call that may take as long as its file is large, if the library below gives up by itself."""
+
+    @functools.wraps(method)
+    def call(self: Self, /, *args: P.args, **kwargs: P.kwargs) -> R:
+        return self.attempt(method, *args, **kwargs)
 
     return call
 
@@ -156,7 +166,10 @@ def _in_time(seconds: float, what: str, function: Callable[[], R]) -> R:
         else:
             answers.put(lambda: result)
 
-    worker = _idle.pop() if _idle else _Worker()
+    try:
+        worker = _idle.pop()
+    except IndexError:
+        worker = _Worker()
     worker.jobs.put(carry_out)
     try:
         answer = answers.get(timeout=seconds)

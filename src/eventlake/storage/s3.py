@@ -19,16 +19,16 @@ from eventlake.errors import (
     SetupError,
     TransientError,
 )
-from eventlake.storage.base import TIMEOUT, Storage, StoredFile, answered
+from eventlake.storage.base import TIMEOUT, Storage, StoredFile, answered, transferred
 
 R = TypeVar("R")
 
 _IN_MEMORY = 32 << 20  # an upload larger than this waits on the local disk
 _READ_AT_ONCE = 8 << 20
-_DELETED_AT_ONCE = 1000  # the protocol's limit
 _NOT_ALLOWED = {"AccessDenied", "InvalidAccessKeyId", "SignatureDoesNotMatch", "ExpiredToken", "403"}
 _NOT_THERE = {"NoSuchKey", "404"}
-_TAKEN = {"PreconditionFailed", "ConditionalRequestConflict", "412"}
+_TAKEN = {"PreconditionFailed", "412"}
+_WRONG = {"InvalidBucketName", "IllegalLocationConstraintException", "PermanentRedirect", "301"}
 
 
 class S3Options(NamedTuple):
@@ -67,16 +67,23 @@ class S3Storage(Storage):
             max_pool_connections=2 * self.at_once,
             s3={"addressing_style": "path" if self._options.path_style else "auto"},
         )
-        session = boto3.session.Session(region_name=self._options.region)
-        return session.client("s3", endpoint_url=self._options.endpoint, config=config)
+        try:
+            session = boto3.session.Session(region_name=self._options.region)
+            return session.client("s3", endpoint_url=self._options.endpoint, config=config)
+        except ValueError as error:
+            raise InvalidSettingsError(f"s3.endpoint: {error}", fix="give a whole URL: http://host:port") from error
 
     def attempt(self, method: Callable[..., R], *args: Any, **kwargs: Any) -> R:
         try:
             return super().attempt(method, *args, **kwargs)
         except Exception as error:
-            raise self._told(error, f"{method.__name__} {self.full(str(args[0]) if args else '')}") from error
+            told = self._told(error, f"{method.__name__.strip('_')} {self.full(str(args[0]) if args else '')}")
+            if told is None:
+                raise
+            raise told from error
 
-    def _told(self, error: Exception, what: str) -> Exception:
+    def _told(self, error: Exception, what: str) -> Exception | None:
+        """What an answer of the server, or of its library, means; None if it is neither."""
         code = _code(error)
         if code in _NOT_THERE:
             return FileNotFoundError(what)
@@ -87,36 +94,40 @@ class S3Storage(Storage):
             )
         if code == "NoSuchBucket":
             return InvalidSettingsError(f"there is no bucket {self._bucket}", fix="make it, or correct lake.root")
+        if code in _WRONG or type(error).__name__ in ("ParamValidationError", "ProfileNotFound"):
+            return InvalidSettingsError(f"could not {what}: {error}", fix="correct lake.root and the settings of s3")
         if type(error).__module__.startswith(("botocore", "boto3", "s3transfer", "urllib3")):
             return TransientError(f"could not {what}: {error}", fix="check the network, then run it again")
-        return error
+        return None
 
     def _key(self, path: str) -> dict[str, str]:
         return {"Bucket": self._bucket, "Key": self._prefix + path}
 
     def files(self, folder: str) -> Iterator[StoredFile]:
-        return iter(self._listed(folder))
-
-    @answered
-    def _listed(self, folder: str) -> list[StoredFile]:
-        found = [item for page in self._pages(folder) for item in page.get("Contents", ())]
         start = len(self._prefix)
-        return [
-            StoredFile(item["Key"][start:], item["Size"], item["ETag"].strip('"'))
-            for item in found
-            if not item["Key"].endswith("/")  # some tools make empty objects to stand for folders
-        ]
+        for page in self._pages(folder):
+            for item in page.get("Contents", ()):
+                if not item["Key"].endswith("/"):  # some tools make empty objects to stand for folders
+                    yield StoredFile(item["Key"][start:], item["Size"], item["ETag"].strip('"'))
 
-    def _pages(self, folder: str, **options: str) -> Any:
-        prefix = f"{self._prefix}{folder}/"
-        return self._client.get_paginator("list_objects_v2").paginate(Bucket=self._bucket, Prefix=prefix, **options)
+    def folders(self, folder: str) -> list[str]:
+        found = [item["Prefix"] for page in self._pages(folder, "/") for item in page.get("CommonPrefixes", ())]
+        return sorted(prefix.rstrip("/").rpartition("/")[2] for prefix in found)
+
+    def _pages(self, folder: str, delimiter: str = "") -> Iterator[dict[str, Any]]:
+        page = self._list(folder, delimiter)
+        yield page
+        while page.get("IsTruncated"):
+            page = self._list(folder, delimiter, page["NextContinuationToken"])
+            yield page
 
     @answered
-    def folders(self, folder: str) -> list[str]:
-        found = [
-            item["Prefix"] for page in self._pages(folder, Delimiter="/") for item in page.get("CommonPrefixes", ())
-        ]
-        return sorted(prefix.rstrip("/").rpartition("/")[2] for prefix in found)
+    def _list(self, folder: str, delimiter: str, token: str | None = None) -> dict[str, Any]:
+        options = {"ContinuationToken": token} if token else {}
+        page: dict[str, Any] = self._client.list_objects_v2(
+            Bucket=self._bucket, Prefix=f"{self._prefix}{folder}/", Delimiter=delimiter, **options
+        )
+        return page
 
     def stat(self, path: str) -> StoredFile | None:
         try:
@@ -145,7 +156,7 @@ class S3Storage(Storage):
     def open_output(self, path: str) -> pa.NativeFile:
         return pa.PythonFile(_Upload(self, path), mode="w")
 
-    @answered
+    @transferred
     def upload(self, path: str, content: Any) -> None:
         """Write a file of any size from a file object."""
         self._client.upload_fileobj(content, **self._key(path))
@@ -171,7 +182,7 @@ class S3Storage(Storage):
             return there == content
         return True
 
-    @answered
+    @transferred
     def move(self, source: str, target: str) -> None:
         try:
             self._client.copy(self._key(source), **self._key(target))
@@ -188,14 +199,16 @@ class S3Storage(Storage):
     def delete(self, path: str) -> None:
         self._client.delete_object(**self._key(path))
 
-    @answered
     def delete_folder(self, folder: str) -> None:
-        keys = [{"Key": item["Key"]} for page in self._pages(folder) for item in page.get("Contents", ())]
-        for start in range(0, len(keys), _DELETED_AT_ONCE):
-            part = {"Objects": keys[start : start + _DELETED_AT_ONCE], "Quiet": True}
-            failed = self._client.delete_objects(Bucket=self._bucket, Delete=part).get("Errors")
-            if failed:
-                raise TransientError(f"could not delete {folder}: {failed[0]}", fix="run it again")
+        for page in self._pages(folder):
+            self._delete(folder, [{"Key": item["Key"]} for item in page.get("Contents", ())])
+
+    @answered
+    def _delete(self, folder: str, keys: list[dict[str, str]]) -> None:
+        if keys:
+            failed = self._client.delete_objects(Bucket=self._bucket, Delete={"Objects": keys, "Quiet": True})
+            if failed.get("Errors"):
+                raise TransientError(f"could not delete {folder}: {failed['Errors'][0]}", fix="run it again")
 
 
 def _code(error: Exception) -> str:

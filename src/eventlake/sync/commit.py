@@ -38,6 +38,7 @@ def commit(workspace: Workspace, manifest: Manifest) -> None:
     path = _path(manifest.entry.source_id, manifest.entry.run_id)
     workspace.storage.settle()
     if not workspace.storage.create(path, msgspec.json.encode(manifest)):
+        workspace.runs.failed(manifest.entry.run_id, [])  # what is staged may belong to the other run: it stays
         raise InternalError(
             f"there is another manifest for run {manifest.entry.run_id}: {workspace.storage.full(path)}",
             fix="do not let two workspaces share a lake; run it again: nothing was published",
@@ -48,9 +49,9 @@ def commit(workspace: Workspace, manifest: Manifest) -> None:
 def recover(workspace: Workspace, source: Source) -> None:
     """Finish or undo the runs of a source that died. The caller holds the source."""
     for run in workspace.runs.unfinished(source.id):
-        path = _path(source.id, run.run_id)
-        if workspace.storage.stat(path):
-            _roll_forward(workspace, msgspec.json.decode(workspace.storage.read(path), type=Manifest))
+        manifest = _manifest_of(workspace, source, run.run_id)
+        if manifest:
+            _roll_forward(workspace, manifest)
         else:
             ids = workspace.settings.workspace_id, source.id, run.run_id
             head = report.RunHead(*ids, source.settings.database, run.started_at * 1000)
@@ -59,6 +60,15 @@ def recover(workspace: Workspace, source: Source) -> None:
             save_failure(workspace, run.run_id, lines)
     _write_late_reports(workspace, source)
     _sweep(workspace, source)
+
+
+def _manifest_of(workspace: Workspace, source: Source, run_id: str) -> Manifest | None:
+    path = _path(source.id, run_id)
+    if workspace.storage.stat(path) is None:
+        return None
+    manifest = msgspec.json.decode(workspace.storage.read(path), type=Manifest)
+    is_ours = manifest.entry.report[0]["workspace_id"] == workspace.settings.workspace_id
+    return manifest if is_ours else None
 
 
 def _write_late_reports(workspace: Workspace, source: Source) -> None:

@@ -63,12 +63,12 @@ def _loaded(workspace: Workspace, job: Job) -> Found:
 def _index(workspace: Workspace, job: Job, days: int | None = None) -> tuple[list[str], list[str]]:
     """The files of the index that are there, and those that are lost; only of the last days, if they are given.
 
-    The days are counted back from the last sync: neither a long pause nor a clock that jumped ahead hides it.
+    Only days with syncs count: neither a long pause nor a clock that jumped makes the look-back shorter.
     """
     files = workspace.ledger.index_files(job.source.id)
-    if days is not None and files:
-        since = min(workspace.clock.now(), max(file.synced_at for file in files)) - days * DAY
-        files = [file for file in files if file.synced_at >= since]
+    if days is not None:
+        wanted = sorted({file.synced_at // DAY for file in files})[-days - 1 :]  # today is not over
+        files = [file for file in files if file.synced_at // DAY in wanted]
     paths = [file.path for file in files]
     there = [path for path in paths if workspace.storage.stat(path)]
     return there, sorted(set(paths) - set(there))
