@@ -106,6 +106,8 @@ def s3_server(folder: Path, user: AwsUser) -> Iterator[S3Server]:
         "filer.port.grpc": grpc[2],
         "s3.port": s3,
         "s3.port.grpc": grpc[3],
+        "s3.port.iceberg": 0,  # else at a fixed port, like the next: two test runs at once would meet there
+        "s3.port.lance": 0,
         "s3.config": folder / "s3.json",
     }
     words = [program, "server", "-filer", "-s3", *(f"-{name}={value}" for name, value in options.items())]

@@ -38,7 +38,7 @@ def commit(workspace: Workspace, manifest: Manifest) -> None:
     path = _path(manifest.entry.source_id, manifest.entry.run_id)
     workspace.storage.settle()
     if not workspace.storage.create(path, msgspec.json.encode(manifest)):
-        workspace.runs.failed(manifest.entry.run_id, [])  # what is staged may belong to the other run: it stays
+        workspace.runs.failed(manifest.entry.run_id, [])  # else the next run would take the other manifest for its own
         raise InternalError(
             f"there is another manifest for run {manifest.entry.run_id}: {workspace.storage.full(path)}",
             fix="do not let two workspaces share a lake; run it again: nothing was published",
