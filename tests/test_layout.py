@@ -1,10 +1,13 @@
 """Where data lands: folders, partitions, tables and databases."""
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 from conftest import Lake, track
 from eventlake.errors import InvalidSettingsError
-from eventlake.lake.parquet import MAX_OPEN
+from eventlake.lake.layout import HOUR
+from eventlake.lake.parquet import MAX_OPEN, PartitionedWriter
 
 
 def test_data_lands_by_source_type_day_and_hour_of_receipt(lake: Lake) -> None:
@@ -160,3 +163,18 @@ def test_the_table_limit_holds_over_all_tasks_and_takes_the_most_used_events(lak
     report = lake.sync()
     assert lake.tables() == ["track_often", "track_usual"]
     assert (report[0]["books"]["loaded"], report[0]["books"]["quarantined"]) == (8, 4)
+
+
+def test_files_that_grow_too_large_for_memory_are_finished_with_all_their_rows(lake: Lake) -> None:
+    storage = lake.workspace.storage
+    writer = PartitionedWriter(storage, lake.source.rules, "page", folder="out", stem="f", max_bytes=1)
+    for start in (0, 10):
+        hours = pa.array([(start + n) * HOUR // 4 for n in range(10)], pa.timestamp("us", "UTC"))
+        writer.write(pa.table({"received_at": hours, "n": pa.array(range(start, start + 10))}))
+    files = writer.close()
+    read = [pq.read_table(storage.full(file.written), partitioning=None) for file in files]
+    assert sorted(n for rows in read for n in rows["n"].to_pylist()) == list(range(20))
+    assert len(files) == 6  # five hours, and the third came in both parts
+    for file, rows in zip(files, read, strict=True):
+        received = rows["received_at"].cast(pa.int64()).to_pylist()
+        assert (file.rows, file.first_received, file.last_received) == (len(received), min(received), max(received))

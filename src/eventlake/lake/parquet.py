@@ -48,15 +48,25 @@ class PartitionedWriter:
     """Writes rows of one table to a file per partition. Files are made in memory: most are small, and all are hashed.
 
     A partition gets a second file when rows come that have one more column (rescued values turned up: a file cannot
-    gain a column), or when it comes again after many others.
+    gain a column), or when it comes again after many others or much data.
     """
 
-    def __init__(self, storage: Storage, rules: LakeRules, segment_type: str, *, folder: str, stem: str) -> None:
+    def __init__(
+        self,
+        storage: Storage,
+        rules: LakeRules,
+        segment_type: str,
+        *,
+        folder: str,
+        stem: str,
+        max_bytes: int = MAX_BYTES,
+    ) -> None:
         self._storage = storage
         self._rules = rules
         self._segment_type = segment_type
         self._folder = folder
         self._stem = stem
+        self._max_bytes = max_bytes
         self._open: dict[tuple[int, int], _OpenFile] = {}  # by partition and number of columns
         self._files: list[DataFile] = []
         self._names = 0
@@ -70,6 +80,8 @@ class PartitionedWriter:
         starts: Any = np.flatnonzero(np.append(True, numbers[1:] != numbers[:-1]))
         for start, stop in zip(starts, [*starts[1:], len(numbers)], strict=True):
             self._append(int(numbers[start]), rows.slice(start, stop - start), micros[start:stop])
+        if sum(file.content.tell() for file in self._open.values()) > self._max_bytes:
+            self.close()
 
     def _append(self, number: int, rows: pa.Table, micros: Any) -> None:
         first, last = int(micros[0]), int(micros[-1])
@@ -83,8 +95,6 @@ class PartitionedWriter:
             file = _OpenFile(pq.ParquetWriter(content, rows.schema, **WRITER), content, name, number, 0, first, last)
             self._open[number, rows.num_columns] = file
         file.writer.write_table(rows)
-        if sum(open_file.content.tell() for open_file in self._open.values()) > MAX_BYTES:
-            self.close()
         file.rows += rows.num_rows
         file.first_received, file.last_received = min(file.first_received, first), max(file.last_received, last)
 
