@@ -136,6 +136,23 @@ def test_tasks_that_hang_on_spark_are_given_up(spark: SparkRunner, tmp_path: Pat
     assert spark.run(wait, None, [0, 0]) == [0, 0]
 
 
+def test_an_error_of_whoever_watches_is_told_and_the_limit_holds(
+    spark: SparkRunner, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    def wait(_: None, seconds: int) -> int:
+        time.sleep(seconds)
+        return seconds
+
+    def fail_to_show(done: int) -> None:
+        raise ValueError("no terminal")
+
+    impatient = SparkRunner("local[2]", {}, tmp_path / "spark.log", patience=3)
+    assert impatient.run(wait, None, [0, 1], fail_to_show) == [0, 1]
+    assert "no terminal" in caplog.text
+    with pytest.raises(TransientError, match="no task ended for 3 seconds"):
+        impatient.run(wait, None, [0, 60], fail_to_show)
+
+
 def test_a_database_that_may_only_be_read_is_told_so(tmp_path: Path) -> None:
     lake = filled(tmp_path / "workspace")
     with lake.workspace.engine.connect() as connection:

@@ -5,6 +5,8 @@ out. Plain RDDs do that without the seconds that SQL planning and pandas cost at
 """
 
 import contextlib
+import logging
+import math
 import os
 import re
 import sys
@@ -19,6 +21,8 @@ from eventlake import errors
 from eventlake.errors import EventLakeError, SetupError, TransientError
 from eventlake.runners.java import java_home
 
+_log = logging.getLogger(__name__)
+
 Task = TypeVar("Task")
 Result = TypeVar("Result")
 Context = TypeVar("Context")
@@ -26,13 +30,14 @@ Context = TypeVar("Context")
 Progress = Callable[[int], None]
 """Called with the number of tasks that are done."""
 
-PATIENCE = 6 * 3600.0  # seconds without the end of any task; a task with a huge raw file may take hours
-
 
 class SparkRunner:
-    """Runs tasks on Spark. The session starts with the first task and ends with `close`."""
+    """Runs tasks on Spark. The session starts with the first task and ends with `close`.
 
-    def __init__(self, master: str, conf: dict[str, str], log: Path, *, patience: float = PATIENCE) -> None:
+    A step in which no task ends for `patience` seconds is given up.
+    """
+
+    def __init__(self, master: str, conf: dict[str, str], log: Path, *, patience: float = math.inf) -> None:
         self._master = master
         self._conf = conf
         self._log = log
@@ -157,14 +162,18 @@ class _Watch:
         self._thread.join()
 
     def _follow(self) -> None:
-        done, since = 0, time.monotonic()
+        done, since, told = 0, time.monotonic(), False
         while not self._ended.wait(0.2):
-            with contextlib.suppress(Exception):  # whoever is told must not stop the watch
+            try:
                 now = self._done()
                 if now != done:
                     done, since = now, time.monotonic()
                     if self._progress:
                         self._progress(done)
+            except Exception:  # whoever is told must not stop the watch: the time limit holds without it
+                if not told:
+                    _log.warning("the progress of a step cannot be told", exc_info=True)
+                told = True
             if time.monotonic() - since > self._patience and not self.gave_up:
                 self.gave_up = True
                 self._context.cancelJobGroup(self._group)
