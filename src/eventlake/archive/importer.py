@@ -18,7 +18,7 @@ from eventlake.archive import layout
 from eventlake.archive.reader import Lines, UnreadableFileError, read_lines
 from eventlake.errors import InvalidSettingsError
 from eventlake.schema import exact_json, instants
-from eventlake.storage.base import Storage
+from eventlake.storage.base import Storage, new_digest
 
 _LOOK_AT = 1000  # lines searched for the day on which a file's events were received
 
@@ -46,11 +46,8 @@ def find_raw_files(places: Iterable[Path]) -> list[Path]:
 
 def import_file(storage: Storage, source_id: str, file: Path, *, now_micros: int) -> Imported:
     """Copy one raw file into the archive, unless it is there."""
-    digest = hashlib.blake2b(digest_size=16)
     with file.open("rb") as raw:
-        while block := raw.read(1 << 20):
-            digest.update(block)
-    name = f"{digest.hexdigest()}.gz"
+        name = f"{hashlib.file_digest(raw, new_digest).hexdigest()}.gz"
     day = _received_day(file)
     if day is None:  # the content does not tell: it may be in the archive under any day
         there = next((raw.path for raw in layout.raw_files(storage, source_id) if raw.path.endswith(f"/{name}")), None)

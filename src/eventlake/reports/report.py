@@ -10,6 +10,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 from eventlake.lake.layout import REPORTS
+from eventlake.storage.base import Storage
 
 
 @dataclass(frozen=True)
@@ -86,6 +87,11 @@ def path(line: dict[str, Any]) -> str:
 
 def encoded(lines: list[dict[str, Any]]) -> bytes:
     return "".join(json.dumps(line, ensure_ascii=False) + "\n" for line in lines).encode()
+
+
+def save(storage: Storage, lines: list[dict[str, Any]]) -> None:
+    """Put a report into its place in the lake; doing it again has no effect."""
+    storage.write(path(lines[0]), encoded(lines))
 
 
 def time_text(nanoseconds: int) -> str:

@@ -75,7 +75,7 @@ def _write_late_reports(workspace: Workspace, source: Source) -> None:
     """Write the reports of the last failures that had no place to go, as on a full disk."""
     for run in itertools.takewhile(lambda run: run.status == "failed", workspace.runs.latest(1000, source.id)):
         if run.report and workspace.storage.stat(report.path(run.report[0])) is None:
-            workspace.storage.write(report.path(run.report[0]), report.encoded(run.report))
+            report.save(workspace.storage, run.report)
 
 
 def _sweep(workspace: Workspace, source: Source) -> None:
@@ -92,7 +92,7 @@ def save_failure(workspace: Workspace, run_id: str, lines: list[dict[str, object
     """Report a run that published nothing, and clean up after it."""
     try:
         workspace.storage.delete_folder(f"{STAGE}/{run_id}")
-        workspace.storage.write(report.path(lines[0]), report.encoded(lines))
+        report.save(workspace.storage, lines)
     finally:  # a lake that cannot be written to must not leave a run that seems to go on
         workspace.runs.failed(run_id, lines)
 
@@ -108,6 +108,6 @@ def _roll_forward(workspace: Workspace, manifest: Manifest) -> None:
     workspace.ledger.record(entry)
     for path in (*entry.removed_data_files, *entry.removed_index_files):  # nobody is told of them any more
         storage.delete(path)
-    storage.write(report.path(entry.report[0]), report.encoded(entry.report))
+    report.save(storage, entry.report)
     workspace.runs.finished(entry.run_id, entry.report, entry.at)
     storage.delete_folder(f"{STAGE}/{entry.run_id}")

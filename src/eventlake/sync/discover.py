@@ -4,12 +4,11 @@ from typing import NamedTuple
 
 from eventlake.archive import layout as archive
 from eventlake.errors import InternalError
+from eventlake.lake.layout import DAY
 from eventlake.sync.dedupe import Mode
 from eventlake.sync.jobs import Job
 from eventlake.sync.stage import RawFile
 from eventlake.workspace import Workspace
-
-DAY = 86_400_000_000
 
 
 class Found(NamedTuple):

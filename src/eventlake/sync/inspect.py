@@ -164,6 +164,5 @@ def _message_ids(storage: Storage, path: str) -> list[str]:
 def _sum(message_ids: list[str]) -> Messages:
     if not message_ids:
         return Messages()
-    halves = ids.from_digests([ids.message_hash(message_id) for message_id in message_ids])
-    high, low = (int(halves[half].sum(dtype=np.uint64)) for half in ("high", "low"))
-    return Messages(len(message_ids), ids.checksum_of(high, low))
+    messages = ids.Ids(ids.from_digests([ids.message_hash(message_id) for message_id in message_ids]))
+    return Messages(len(messages), ids.checksum(messages))

@@ -56,4 +56,4 @@ def _register_partitions(workspace: Workspace, source: Source) -> None:
 def _restore_reports(workspace: Workspace, source: Source) -> None:
     for ended in workspace.runs.latest(1_000_000, source.id):
         if ended.report:
-            workspace.storage.write(report.path(ended.report[0]), report.encoded(ended.report))
+            report.save(workspace.storage, ended.report)
