@@ -131,9 +131,8 @@ def _view(lake: _Lake, columns: Sequence[tuple[str, str]], files: list[str], sou
 
 def _reports_view(lake: _Lake) -> str:
     told = (report.path(run.report[0]) for run in lake.workspace.runs.latest(1_000_000) if run.report)
-    files = [
-        path for path in told if lake.workspace.storage.stat(path)
-    ]  # a full disk may have kept one from being written
+    # A full disk may have kept one from being written.
+    files = [path for path in told if lake.workspace.storage.stat(path)]
     columns = list(REPORT_COLUMNS.items())
     spec = ", ".join(f"{_text(name)}: {_text(kind)}" for name, kind in columns if name != "day")
     typed = ", ".join(f"CAST(NULL AS {kind}) AS {_name(name)}" for name, kind in columns)

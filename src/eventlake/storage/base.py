@@ -123,6 +123,10 @@ class Storage(ABC):
     def delete_folder(self, folder: str) -> None:
         """Remove a folder and all in it, if it is there."""
 
+    def described(self, method: Callable[..., Any], args: tuple[Any, ...]) -> str:
+        """A call, for messages."""
+        return f"{method.__name__.strip('_')} {self.full(str(args[0]) if args else '')}"
+
     def attempt(self, method: Callable[..., R], *args: Any, **kwargs: Any) -> R:
         """Carry out one call; everything that is asked of the store passes here."""
         return method(self, *args, **kwargs)
@@ -133,7 +137,7 @@ def answered(method: Callable[Concatenate[Self, P], R]) -> Callable[Concatenate[
 
     @functools.wraps(method)
     def call(self: Self, /, *args: P.args, **kwargs: P.kwargs) -> R:
-        what = f"{method.__name__.strip('_')} {self.full(str(args[0]) if args else '')}"
+        what = self.described(method, args)
         try:
             return _in_time(self.timeout, what, lambda: self.attempt(method, *args, **kwargs))
         except FileNotFoundError:

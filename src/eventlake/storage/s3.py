@@ -77,7 +77,7 @@ class S3Storage(Storage):
         try:
             return super().attempt(method, *args, **kwargs)
         except Exception as error:
-            told = self._told(error, f"{method.__name__.strip('_')} {self.full(str(args[0]) if args else '')}")
+            told = self._told(error, self.described(method, args))
             if told is None:
                 raise
             raise told from error

@@ -66,7 +66,9 @@ def _failure_reported(workspace: Workspace, head: report.RunHead) -> Iterator[No
             problem, code = told.problem, told.code
         else:
             problem, code = f"{type(error).__name__}: {error}", InternalError.code
-        # On a full disk the report cannot be written either; the next start then says that the run was interrupted.
+        # On a full disk the report cannot be written either; the next start then does it.
         with suppress(EventLakeError):
             save_failure(workspace, head.run_id, report.failed(head, workspace.clock.now_ns(), problem, code))
+        if told is error:
+            raise
         raise told from error
