@@ -48,7 +48,7 @@ test: $(DEV_DONE) ## Run the tests; ARGS="-k java" runs some of them.
 	$(BIN)/python -m pytest $(ARGS)
 
 .PHONY: torture
-torture: $(DEV_DONE) ## Kill hundreds of runs and load 100,000 hostile events; half an hour or so.
+torture: $(DEV_DONE) ## Kill hundreds of runs and load 100,000 hostile events; most of an hour.
 	EVENTLAKE_KILLS=300 EVENTLAKE_EXAMPLES=300 EVENTLAKE_EVENTS=100000 $(BIN)/python -m pytest tests/test_crash.py tests/test_faults.py \
 	  tests/test_storage.py tests/test_laws.py --timeout 7200 $(ARGS)
 
