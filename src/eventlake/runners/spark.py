@@ -121,6 +121,7 @@ class SparkRunner:
 _DEFAULTS = {
     "spark.ui.enabled": "false",  # a port without authentication
     "spark.ui.showConsoleProgress": "false",
+    "spark.ui.liveUpdate.period": "0",  # else the end of a task may be told as late as 10 seconds after it
     "spark.log.level": "WARN",
     "spark.driver.memory": "1g",  # no data passes through the driver
     "spark.task.maxFailures": "4",
