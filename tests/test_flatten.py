@@ -12,7 +12,7 @@ from msgspec import Raw
 
 from eventlake.schema import names, rescue
 from eventlake.schema.exact_json import NotJsonError, json_text, parse, rescued_in
-from eventlake.schema.flatten import CONTAINERS, MAX_DEPTH, MAX_SPELLINGS, Chunk, Flattener
+from eventlake.schema.flatten import CONTAINERS, MAX_DEPTH, MAX_SPELLINGS, Chunk, Flattener, TableColumns
 from eventlake.schema.rescue import Rescued
 from strategies import (
     EMPTY,
@@ -34,7 +34,7 @@ Rows = list[Counter[Leaf]]
 
 
 def flattened(*lines: bytes | dict[str, Any], **options: Any) -> Chunk:
-    flattener = Flattener(**options)
+    flattener = Flattener(TableColumns(**options))
     add(flattener, lines)
     return flattener.take()
 
@@ -113,7 +113,7 @@ def test_every_leaf_of_an_event_is_in_exactly_one_place(line: bytes) -> None:
 
 @given(st.lists(st.lists(json_lines(objects()), max_size=4), min_size=1, max_size=3), st.sampled_from([1, 3, 8, 2000]))
 def test_rows_stay_apart_over_many_events_and_takes(batches: list[list[bytes]], column_limit: int) -> None:
-    flattener = Flattener(column_limit=column_limit)
+    flattener = Flattener(TableColumns(column_limit=column_limit))
     for lines in batches:
         add(flattener, lines)
         assert flattener.rows == len(lines)
@@ -122,7 +122,7 @@ def test_rows_stay_apart_over_many_events_and_takes(batches: list[list[bytes]], 
 
 @given(json_lines(st.fixed_dictionaries({"a": json_values(), "A": json_values(), "b": json_values()})))
 def test_what_is_taken_does_not_change_with_what_comes_later(line: bytes) -> None:
-    flattener = Flattener()
+    flattener = Flattener(TableColumns())
     add(flattener, [line])
     chunk = flattener.take()
     before = cells(chunk)
@@ -188,7 +188,7 @@ def test_columns_keep_their_rows_when_events_differ() -> None:
 
 
 def test_nothing_to_take_is_an_empty_chunk() -> None:
-    flattener = Flattener()
+    flattener = Flattener(TableColumns())
     assert flattener.take() == Chunk(0, [], {})
     add(flattener, [b'{"a":1,"A":2}'])
     flattener.take()
@@ -251,7 +251,7 @@ def test_a_sender_that_makes_up_spellings_does_not_fill_the_memory() -> None:
 def test_a_sender_that_makes_up_objects_does_not_fill_the_memory() -> None:
     limit = 5
     lines = [plain_line({f"k{number}": {"a": number}}) for number in range(limit * 4 + 3)]
-    flattener = Flattener(column_limit=limit)
+    flattener = Flattener(TableColumns(column_limit=limit))
     add(flattener, lines)
     chunk = flattener.take()
     assert_every_leaf_is_in_one_place(lines, chunk)
@@ -285,7 +285,7 @@ def test_an_event_of_any_depth_is_flattened_or_refused(inner: str) -> None:
         except NotJsonError:
             assert levels > 600 - 3
             continue
-        flattener = Flattener()
+        flattener = Flattener(TableColumns())
         flattener.add(event, set_aside)
         assert rescued_in(rescue.to_json(flattener.take().rescued[0]))
 

@@ -15,6 +15,8 @@ from eventlake.storage.base import Storage, new_digest
 # with snappy they take half the time to write that zstd needs, for a third more bytes.
 WRITER = {"compression": "snappy", "version": "2.6", "store_schema": False}
 
+_ROWS_PER_TEXT = 8  # in a dictionary that is written as it is
+
 MAX_OPEN = 100  # files; a backfill of years must not hold every hour of them
 MAX_BYTES = 256 << 20  # in memory, of all open files
 
@@ -36,6 +38,7 @@ class DataFile(NamedTuple):
 @dataclass
 class _OpenFile:
     writer: pq.ParquetWriter
+    schema: pa.Schema  # of the rows that are written; a text column may be a dictionary
     content: pa.BufferOutputStream
     name: str
     number: int  # of the partition
@@ -75,9 +78,10 @@ class PartitionedWriter:
         """Append rows, which have a `received_at` column, to the files of their partitions."""
         received = rows.column("received_at").cast(pa.int64()).combine_chunks()
         order = pc.sort_indices(received)
-        rows, micros = rows.take(order), received.take(order).to_numpy()
+        micros = received.take(order).to_numpy()
         numbers = micros // self._rules.date_partition.width
         starts: Any = np.flatnonzero(np.append(True, numbers[1:] != numbers[:-1]))
+        rows = _with_short_dictionaries(rows, len(numbers) // len(starts)).take(order)
         for start, stop in zip(starts, [*starts[1:], len(numbers)], strict=True):
             self._append(int(numbers[start]), rows.slice(start, stop - start), micros[start:stop])
         if sum(file.content.tell() for file in self._open.values()) > self._max_bytes:
@@ -92,9 +96,10 @@ class PartitionedWriter:
             self._names += 1
             name = f"{self._stem}-{self._names}.parquet"
             content = pa.BufferOutputStream()
-            file = _OpenFile(pq.ParquetWriter(content, rows.schema, **WRITER), content, name, number, 0, first, last)
+            writer = pq.ParquetWriter(content, rows.schema, **WRITER)
+            file = _OpenFile(writer, rows.schema, content, name, number, 0, first, last)
             self._open[number, rows.num_columns] = file
-        file.writer.write_table(rows)
+        file.writer.write_table(rows if rows.schema == file.schema else rows.cast(file.schema))
         file.rows += rows.num_rows
         file.first_received, file.last_received = min(file.first_received, first), max(file.last_received, last)
 
@@ -125,3 +130,17 @@ class PartitionedWriter:
             )
         self._open.clear()
         return self._files
+
+
+def _with_short_dictionaries(rows: pa.Table, rows_per_file: int) -> pa.Table:
+    """A file gets all of a dictionary, also what its rows do not use, so only short ones are written as they are."""
+    arrays = [column.combine_chunks() for column in rows.columns]
+    return pa.table(
+        [
+            array.dictionary_decode()
+            if pa.types.is_dictionary(array.type) and len(array.dictionary) * _ROWS_PER_TEXT > rows_per_file
+            else array
+            for array in arrays
+        ],
+        names=rows.column_names,
+    )

@@ -13,7 +13,7 @@ from typing import NamedTuple, Self
 import pyarrow as pa
 
 from eventlake.lake import ids
-from eventlake.schema.kinds import Kind
+from eventlake.schema.kinds import Kind, Place
 from eventlake.storage.base import Storage
 
 RECEIVED = "_received"
@@ -21,20 +21,13 @@ RESCUED = "_rescued"
 _CODEC = pa.Codec("lz4_raw")
 
 
-class Field(NamedTuple):
-    """The values of one kind found at one place of the events."""
+def field_name(place: Place) -> str:
+    return json.dumps([place.column, place.pointer, place.kind.value])
 
-    column: str
-    pointer: str
-    kind: Kind
 
-    def encoded(self) -> str:
-        return json.dumps([self.column, self.pointer, self.kind.value])
-
-    @classmethod
-    def decoded(cls, text: str) -> Self:
-        column, pointer, kind = json.loads(text)
-        return cls(column, pointer, Kind(kind))
+def place_of(field: str) -> Place:
+    column, pointer, kind = json.loads(field)
+    return Place(column, pointer, Kind(kind))
 
 
 class Segment(NamedTuple):

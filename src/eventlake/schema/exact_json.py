@@ -40,20 +40,32 @@ def parse(line: bytes) -> Parsed:
     try:
         value = _decode(line)
         _check_nesting(line, value)
-        text = encode(value)
-        # The fast reader keeps the last of two equal keys. What is written again is never longer than what was read,
-        # so if it is as long, nothing was dropped. Otherwise: a key has one colon, and every other colon is inside a
-        # text; as many colons in as out, and none of them escaped, means that no key was dropped.
-        if len(text) == len(line) or (text.count(b":") == line.count(b":") and b"\\u003" not in line):
+        if has_all_keys(line, value):
             return Parsed(value, [])
     except (msgspec.MsgspecError, UnicodeError, RecursionError):
         pass
     return _parse_slowly(line)
 
 
+def has_all_keys(line: bytes, value: Any) -> bool:
+    """Whether a fast reader dropped no key of a line: one that came twice, or that it does not know.
+
+    What is written again is never longer than what was read, so if it is as long, nothing was dropped. Otherwise: a
+    key has one colon, and every other colon is inside a text; as many colons in as out, and none of them escaped,
+    means that no key was dropped.
+    """
+    text = encode(value)
+    return len(text) == len(line) or (text.count(b":") == line.count(b":") and b"\\u003" not in line)
+
+
+def is_shallow(line: bytes) -> bool:
+    """Whether nesting is surely within the limit, without a look at the value."""
+    return len(line) <= 2 * MAX_NESTING or line.count(b"{") + line.count(b"[") <= MAX_NESTING
+
+
 def _check_nesting(line: bytes, value: Any) -> None:
     """Refuse what later steps, deeper in the stack, could not write again."""
-    if len(line) <= 2 * MAX_NESTING or line.count(b"{") + line.count(b"[") <= MAX_NESTING:
+    if is_shallow(line):
         return
     depth, level = 0, [value]
     while level:

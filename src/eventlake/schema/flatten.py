@@ -55,17 +55,36 @@ class _Place(NamedTuple):
     column: Column
 
 
-class Flattener:
-    """Collects the events of one table; `take` gives what was collected and starts anew."""
+class TableColumns:
+    """Which columns a table has, and at which places of its events their values were found."""
 
-    def __init__(self, *, known: Iterable[str] = (), column_limit: int = 2000) -> None:
+    def __init__(
+        self,
+        *,
+        known: Iterable[str] = (),
+        column_limit: int = 2000,
+        owners: dict[str, tuple[str, ...]] | None = None,
+    ) -> None:
+        self.known = frozenset(known)
+        self.owners = {} if owners is None else owners  # see `folding`
+        self.limit = max(column_limit, len(self.known))
+        self.places: dict[str, list[_Place]] = {}
+        self.new = 0
+        self.objects = 0
+
+
+class ColumnSharedError(Exception):
+    """A column is collected elsewhere, so it cannot be told which of its values in an event comes first."""
+
+
+class Flattener:
+    """Collects events of one table; `take` gives what was collected and starts anew."""
+
+    def __init__(self, columns: TableColumns) -> None:
         self.rows = 0
+        self._table = columns
         self._root = _Object(())
-        self._known = frozenset(known)
-        self._limit = max(column_limit, len(self._known))
-        self._places: dict[str, list[_Place]] = {}
-        self._new_columns = 0
-        self._objects = 0
+        self._columns: list[Column] = []
         self._rescued: dict[int, list[Rescued]] = {}
 
     def add(self, event: dict[str, Any], set_aside: list[Rescued]) -> None:
@@ -78,15 +97,25 @@ class Flattener:
     def rescue(self, row: int, entry: Rescued) -> None:
         self._rescued.setdefault(row, []).append(entry)
 
+    def forget(self, row: int) -> None:
+        """Undo what was added from this row on, the last row being one that may be there in part."""
+        for column in self._columns:
+            del column.values[row:]
+        for later in range(row, self.rows + 1):
+            self._rescued.pop(later, None)
+        self.rows = row
+
+    def filled(self, row: int) -> frozenset[str]:
+        """The columns for which the row that was added last has values."""
+        return frozenset(column.name for column in self._columns if len(column.values) > row)
+
     def take(self) -> Chunk:
         columns = []
-        for places in self._places.values():
-            for place in places:
-                name, where, values = place.column
-                if values:
-                    values.extend([None] * (self.rows - len(values)))
-                    columns.append(Column(name, where, values.copy()))
-                    values.clear()
+        for name, where, values in self._columns:
+            if values:
+                values.extend([None] * (self.rows - len(values)))
+                columns.append(Column(name, where, values.copy()))
+                values.clear()
         chunk = Chunk(self.rows, columns, self._rescued)
         self.rows, self._rescued = 0, {}
         return chunk
@@ -120,9 +149,11 @@ class Flattener:
         """The list for a value whose key is new or shares its column; None when the value was rescued."""
         path = (*place.path, key)
         name = names.column_name(*path)
-        spellings = self._places.get(name, [])
+        spellings = self._table.places.get(name, [])
         values = place.shared.get(key)
         if values is None:
+            if self._table.owners.setdefault(name, ()):
+                raise ColumnSharedError(name)
             reason = self._no_column(name, pointer(path), spellings, row)
             if reason:
                 self.rescue(row, Rescued(pointer(path), _text(value), reason))
@@ -145,21 +176,23 @@ class Flattener:
             return f"another key has the column {name} in this event"
         if len(spellings) >= MAX_SPELLINGS:
             return f"more than {MAX_SPELLINGS} spellings of the column {name}"
-        if not spellings and name not in self._known and len(self._known) + self._new_columns >= self._limit:
+        table = self._table
+        if not spellings and name not in table.known and len(table.known) + table.new >= table.limit:
             return NO_ROOM
         return None
 
     def _learn(self, place: _Object, key: str, column: Column) -> list[Any]:
-        spellings = self._places.setdefault(column.name, [])
+        spellings = self._table.places.setdefault(column.name, [])
         if not spellings:
             place.leaves[key] = column.values
-            self._new_columns += column.name not in self._known
+            self._table.new += column.name not in self._table.known
         else:
             for other in spellings:
                 if other.owner.leaves.pop(other.key, None) is not None:
                     other.owner.shared[other.key] = other.column.values
             place.shared[key] = column.values
         spellings.append(_Place(place, key, column))
+        self._columns.append(column)
         return column.values
 
     def _unusual_object(self, place: _Object, key: str, value: dict[str, Any], row: int) -> None:
@@ -169,10 +202,10 @@ class Flattener:
                 self.rescue(row, Rescued(pointer(path), "{}", "an empty object has no column"))
         elif len(path) >= MAX_DEPTH:
             self._walk(place, {key: encode(value)}, row)
-        elif self._objects >= self._limit * 4:
+        elif self._table.objects >= self._table.limit * 4:
             self.rescue(row, Rescued(pointer(path), json_text(value), "too many different objects in this table"))
         else:
-            self._objects += 1
+            self._table.objects += 1
             child = place.objects[key] = _Object(path)
             self._walk(child, value, row)
 

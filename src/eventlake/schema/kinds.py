@@ -4,11 +4,12 @@ A column whose values are all of one kind (nearly every column) is one array. Wh
 an array of its own with nulls for the others, so nothing is converted before the column's type is known.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from enum import Enum
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 import pyarrow as pa
+import pyarrow.compute as pc
 from msgspec import Raw
 
 from eventlake.schema import instants
@@ -26,7 +27,16 @@ class Kind(Enum):
 
 _INFERRED = {pa.string(): Kind.TEXT, pa.int64(): Kind.INTEGER, pa.bool_(): Kind.BOOLEAN}
 _NONE = type(None)
+_FEW = 4  # rows per distinct text
 _MIN, _MAX = -(2**63), 2**63 - 1
+
+
+class Place(NamedTuple):
+    """The values of one kind found at one place of the events."""
+
+    column: str
+    pointer: str
+    kind: Kind
 
 
 class Typed(NamedTuple):
@@ -96,8 +106,39 @@ def _number_text(value: Any) -> str | None:
     return str(value) if type(value) is int and not _MIN <= value <= _MAX else None
 
 
+def repeated(values: pa.Array, numbers: pa.Array) -> pa.Array:
+    """The value with each number, null for no number. Texts stay a dictionary where that is shorter."""
+    if not pa.types.is_string(values.type) or len(values) * _FEW > len(numbers):
+        return values.take(numbers)
+    if values.null_count:
+        valid = values.is_valid()
+        ranks = pc.subtract(pc.cumulative_sum(valid.cast(pa.int32())), 1)
+        numbers = pc.if_else(valid, ranks, None).take(numbers)
+        values = values.drop_null()
+    return pa.DictionaryArray.from_arrays(numbers, values)
+
+
+Key = TypeVar("Key")
+
+
+def joined(parts: Sequence[tuple[int, Mapping[Key, pa.Array]]]) -> dict[Key, pa.Array]:
+    """Parts with so many rows each as one, column by column; a part may lack a column, or have it as a dictionary."""
+    columns = {}
+    for key in dict.fromkeys(key for _, part in parts for key in part):
+        types = {part[key].type for _, part in parts if key in part}
+        arrays = [part[key] if key in part else pa.nulls(rows, min(types, key=str)) for rows, part in parts if rows]
+        columns[key] = pa.concat_arrays(arrays if len(types) == 1 else map(dense, arrays))
+    return columns
+
+
+def dense(values: pa.Array) -> pa.Array:
+    """Values that may be a dictionary, as plain ones."""
+    return values.dictionary_decode() if pa.types.is_dictionary(values.type) else values
+
+
 def seen_in(typed: Typed) -> Seen:
     """What a column's values tell about the type it should have."""
+    distinct = typed.values.dictionary if pa.types.is_dictionary(typed.values.type) else typed.values
     match typed.kind:
         case Kind.INTEGER:
             return Seen.INTEGER
@@ -106,9 +147,9 @@ def seen_in(typed: Typed) -> Seen:
         case Kind.JSON:
             return Seen.NESTED
         case Kind.NUMBER:
-            return Seen.NUMBER if _all_fit_decimal(typed.values) else Seen.NUMBER | Seen.HUGE
+            return Seen.NUMBER if _all_fit_decimal(distinct) else Seen.NUMBER | Seen.HUGE
         case Kind.TEXT:
-            return Seen.TIMESTAMP if _all_instants(typed.values) else Seen.TEXT
+            return Seen.TIMESTAMP if _all_instants(distinct) else Seen.TEXT
 
 
 def _all_fit_decimal(numbers: pa.Array) -> bool:

@@ -40,10 +40,13 @@ def keys_of(place: str) -> list[str]:
 
 
 def to_json(entries: Iterable[Rescued]) -> str:
-    """The text of `_rescued_data` for one row; `exact_json.rescued_in` reads it back."""
+    """The text of `_rescued_data` for one row; `exact_json.rescued_in` reads it back.
+
+    In the order of their places, so that the way in which values were found does not show.
+    """
     members = []
     times: Counter[str] = Counter()
-    for entry in entries:
+    for entry in sorted(entries, key=lambda entry: entry.pointer):
         times[entry.pointer] += 1
         mark = f"~#{times[entry.pointer]}" if times[entry.pointer] > 1 else ""
         value = f'{{"value":{entry.json_text},"reason":{json.dumps(entry.reason)}}}'

@@ -13,11 +13,11 @@ import pyarrow.parquet as pq
 from msgspec import Raw
 
 from eventlake.lake import ids
-from eventlake.lake.staging import RECEIVED, RESCUED, Field, rows_with
+from eventlake.lake.staging import RECEIVED, RESCUED, field_name, rows_with
 from eventlake.schema import exact_json, instants, names, rescue
 from eventlake.schema.cast import BESIDE_THE_CELL, REASONS
 from eventlake.schema.evolve import Column
-from eventlake.schema.kinds import by_kind
+from eventlake.schema.kinds import Place, by_kind
 from eventlake.schema.rescue import keys_of
 from eventlake.storage.base import Storage
 
@@ -60,7 +60,7 @@ def _staged(rows: list[dict[str, Any]], pointers: dict[str, str]) -> pa.RecordBa
             cells.setdefault(place, [None] * len(rows))[number] = value
     columns = [(RECEIVED, pa.array(received, pa.int64()))]
     for (name, pointer), values_of_place in cells.items():
-        columns += [(Field(name, pointer, typed.kind).encoded(), typed.values) for typed in by_kind(values_of_place)]
+        columns += [(field_name(Place(name, pointer, kind)), array) for kind, array in by_kind(values_of_place)]
     if any(still_rescued):
         columns.append((RESCUED, pa.array(still_rescued, pa.string())))
     return rows_with(columns)

@@ -17,12 +17,12 @@ import pyarrow.compute as pc
 from eventlake.lake import ids
 from eventlake.lake.layout import STAGE, LakeRules
 from eventlake.lake.parquet import DataFile, PartitionedWriter
-from eventlake.lake.staging import RECEIVED, RESCUED, Field, Segment, read_segment
+from eventlake.lake.staging import RECEIVED, RESCUED, Segment, place_of, read_segment
 from eventlake.schema import names, rescue
 from eventlake.schema.cast import NO_ROOM, cast, value_text
 from eventlake.schema.evolve import Column
 from eventlake.schema.exact_json import rescued_in
-from eventlake.schema.kinds import Typed
+from eventlake.schema.kinds import Place, Typed, dense, joined
 from eventlake.schema.names import RESCUED_COLUMN
 from eventlake.schema.rescue import Rescued
 from eventlake.schema.types import ColumnType
@@ -125,13 +125,15 @@ def _groups(batches: Iterator[pa.RecordBatch]) -> Iterator[list[pa.RecordBatch]]
 
 def _typed(group: list[pa.RecordBatch], share: TableShare, keep_rounded: bool, counts: Counter[str]) -> pa.Table:
     """Staged rows in the table's columns and their order, with `_rescued_data` if the table has or now needs it."""
-    rows = pa.concat_tables([pa.Table.from_batches([batch]) for batch in group], promote_options="default")
+    staged = joined([(rows.num_rows, dict(zip(rows.schema.names, rows.columns, strict=True))) for rows in group])
+    received = staged.pop(RECEIVED)
     rescued = _Rescues(counts)
-    places: dict[str, list[tuple[Field, pa.Array]]] = {}
-    for name, values in zip(rows.column_names, rows.columns, strict=True):
-        if name not in (RECEIVED, RESCUED):
-            place = Field.decoded(name)
-            places.setdefault(place.column, []).append((place, values.combine_chunks()))
+    if RESCUED in staged:
+        rescued.add_staged(staged.pop(RESCUED))
+    places: dict[str, list[tuple[Place, pa.Array]]] = {}
+    for name, values in staged.items():
+        place = place_of(name)
+        places.setdefault(place.column, []).append((place, values))
     arrays = {}
     for column in share.columns:
         casts = []
@@ -140,27 +142,25 @@ def _typed(group: list[pa.RecordBatch], share: TableShare, keep_rounded: bool, c
             for misfit in made.misfits:
                 rescued.add(misfit.row, Rescued(place.pointer, misfit.json_text, misfit.reason), column.name)
             casts.append(made.values)
-        arrays[column.name] = _one_of(casts) if casts else pa.nulls(rows.num_rows, column.type.arrow)
+        arrays[column.name] = _one_of(casts) if casts else pa.nulls(len(received), column.type.arrow)
     # Also where the event does not tell it: see the stage.
-    arrays["received_at"] = rows.column(RECEIVED).combine_chunks().cast(ColumnType.TIMESTAMP.arrow)
+    arrays["received_at"] = received.cast(ColumnType.TIMESTAMP.arrow)
     for name, refused in places.items():  # columns past the table's limit
         for place, values in refused:
             for row, value in enumerate(values.to_pylist()):
                 if value is not None:
                     text = value_text(place.kind, value)
                     rescued.add(row, Rescued(place.pointer, text, NO_ROOM), name)
-    if RESCUED in rows.column_names:
-        rescued.add_staged(rows.column(RESCUED))
     order = list(arrays)
     if rescued or share.rescued_at is not None:
-        arrays[RESCUED_COLUMN] = rescued.column(rows.num_rows)
+        arrays[RESCUED_COLUMN] = rescued.column(len(received))
         order.insert(len(order) if share.rescued_at is None else share.rescued_at, RESCUED_COLUMN)
     return pa.table({name: arrays[name] for name in order})
 
 
 def _one_of(arrays: list[pa.Array]) -> pa.Array:
     """A column found at several places; no row has it at more than one."""
-    return arrays[0] if len(arrays) == 1 else pc.coalesce(*arrays)
+    return arrays[0] if len(arrays) == 1 else pc.coalesce(*map(dense, arrays))
 
 
 class _Rescues:
@@ -177,7 +177,7 @@ class _Rescues:
         self._entries.setdefault(row, []).append(entry)
         self._counts[column] += 1
 
-    def add_staged(self, texts: pa.ChunkedArray) -> None:
+    def add_staged(self, texts: pa.Array) -> None:
         """What flattening rescued already."""
         for row, text in enumerate(texts.to_pylist()):
             if text is not None:

@@ -20,7 +20,9 @@ from eventlake.lake.layout import STAGE, LakeRules
 from eventlake.lake.quarantine import Quarantined, QuarantineFile
 from eventlake.lake.staging import IdSegment, Segment, StagedFile
 from eventlake.schema import exact_json
+from eventlake.schema.event_json import EventParser
 from eventlake.schema.evolve import Evidence, join
+from eventlake.schema.folding import CannotFoldError, RepeatedParts
 from eventlake.schema.rescue import Rescued
 from eventlake.storage.base import Storage
 from eventlake.sync.no_gc import without_gc
@@ -115,6 +117,10 @@ def stage(context: StageContext, files: list[RawFile]) -> StageResult:
     )
 
 
+class _NotAnEventError(Exception):
+    """Why a line of JSON goes to the quarantine."""
+
+
 class _Task:
     def __init__(self, context: StageContext, staged: StagedFile, quarantine: QuarantineFile) -> None:
         self.counts: dict[int, FileCount] = {}
@@ -124,6 +130,8 @@ class _Task:
         self._context = context
         self._staged = staged
         self._quarantine = quarantine
+        self._parser = EventParser()
+        self._parts = RepeatedParts(self._parser)
         self._buffers: dict[str, TableBuffer] = {}  # by segment type
         self._by_name: dict[tuple[str, str], TableBuffer] = {}  # by call and event name, as sent
         self._bytes = 0
@@ -155,46 +163,49 @@ class _Task:
                 continue
             count.lines += 1
             try:
-                event, set_aside = exact_json.parse(line)
+                self._take_line(count.file, number, line)
             except exact_json.NotJsonError as error:
                 self._reject(count, Quarantined(path, number, error.reason, str(error), len(line), line))
-                continue
-            buffer = self._buffer_for(event)
-            if isinstance(buffer, str):
-                self._reject(count, Quarantined(path, number, buffer, None, len(line), line))
-                continue
-            message_id = event.get("messageId")
-            if type(message_id) is not str or not message_id:
-                message_id = _stand_in(event, set_aside, file=path, line=number, content=line)
-            buffer.add(
-                event,
-                set_aside,
-                message_hash=ids.message_hash(message_id),
-                digest=crc32(line),
-                file=count.file.number,
-            )
-            self._bytes += len(line)
-            if len(buffer) >= ROWS_PER_CHUNK:
-                self._flush(buffer)
+            except _NotAnEventError as error:
+                self._reject(count, Quarantined(path, number, str(error), None, len(line), line))
         if self._bytes > BYTES_IN_BUFFERS:
             self._flush_all()
 
-    def _buffer_for(self, event: Any) -> TableBuffer | str:
-        """The buffer of an event's table, or why the line is not an event."""
+    def _take_line(self, file: RawFile, number: int, line: bytes) -> None:
+        event, set_aside = self._parser.parse(line)
+        buffer = self._buffer_for(event)
+        message_id = event.get("messageId")
+        if type(message_id) is not str or not message_id:
+            message_id = _stand_in(event, set_aside, file=file.path, line=number, content=line)
+        try:
+            buffer.add(
+                event, set_aside, message_hash=ids.message_hash(message_id), digest=crc32(line), file=file.number
+            )
+        except CannotFoldError:
+            self._flush(buffer)
+            buffer.stop_folding()
+            self._take_line(file, number, line)
+            return
+        self._bytes += len(line)
+        if len(buffer) >= ROWS_PER_CHUNK:
+            self._flush(buffer)
+
+    def _buffer_for(self, event: Any) -> TableBuffer:
+        """The buffer of an event's table."""
         try:
             return self._by_name[event["type"], event["event"] if event["type"] == "track" else ""]
         except (KeyError, TypeError):  # new here, or not an event
             pass
         reason = reject_reason(event)
         if reason:
-            return reason
+            raise _NotAnEventError(reason)
         call = event["type"]
         name = event["event"] if call == "track" else ""
         segment_type = self._context.rules.segment_type(call, name)
         buffer = self._buffers.get(segment_type) or self._new_buffer(segment_type)
         if buffer is None:
             self.refused.add(segment_type)
-            return "table_limit"
+            raise _NotAnEventError("table_limit")
         if len(self._by_name) < NAMES_REMEMBERED:
             self._by_name[call, name] = buffer
         return buffer
@@ -208,7 +219,8 @@ class _Task:
             self._new_tables += 1
         self.tables[segment_type] = StagedTable()
         columns = known.get(segment_type, ())
-        buffer = TableBuffer(segment_type, known=columns, column_limit=self._context.column_limit)
+        limit = self._context.column_limit
+        buffer = TableBuffer(segment_type, known=columns, column_limit=limit, parts=self._parts)
         self._buffers[segment_type] = buffer
         return buffer
 
@@ -219,6 +231,7 @@ class _Task:
     def _flush_all(self) -> None:
         for buffer in self._buffers.values():
             self._flush(buffer)
+        self._parts.review()
         self._bytes = 0
 
     def _flush(self, buffer: TableBuffer) -> None:

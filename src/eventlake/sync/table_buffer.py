@@ -7,11 +7,11 @@ import numpy as np
 import pyarrow as pa
 
 from eventlake.lake import ids
-from eventlake.lake.staging import RECEIVED, RESCUED, Field, rows_with
+from eventlake.lake.staging import RECEIVED, RESCUED, field_name, rows_with
 from eventlake.schema import instants, rescue
 from eventlake.schema.evolve import Evidence, Sighting, join
-from eventlake.schema.flatten import Flattener
-from eventlake.schema.kinds import by_kind, seen_in
+from eventlake.schema.folding import FoldingFlattener, RepeatedParts
+from eventlake.schema.kinds import Typed, seen_in
 from eventlake.schema.rescue import Rescued
 
 
@@ -26,10 +26,10 @@ class Taken(NamedTuple):
 class TableBuffer:
     """Collects events as lists; `take` turns them into Arrow arrays and starts anew."""
 
-    def __init__(self, segment_type: str, *, known: Iterable[str], column_limit: int) -> None:
+    def __init__(self, segment_type: str, *, known: Iterable[str], column_limit: int, parts: RepeatedParts) -> None:
         self.segment_type = segment_type
         self._known = frozenset(known)
-        self._flattener = Flattener(known=self._known, column_limit=column_limit)
+        self._flattener = FoldingFlattener(known=self._known, column_limit=column_limit, parts=parts)
         self._clear()
 
     def _clear(self) -> None:
@@ -44,26 +44,30 @@ class TableBuffer:
     def add(
         self, event: dict[str, Any], set_aside: list[Rescued], *, message_hash: bytes, digest: int, file: int
     ) -> None:
+        """Add an event, which is taken apart. Raises what `FoldingFlattener.add` raises; then nothing was added."""
+        received = event.get("receivedAt")
+        self._flattener.add(event, set_aside)
         self._hashes.append(message_hash)
-        self._received.append(event.get("receivedAt"))
+        self._received.append(received)
         self._digests.append(digest)
         self._files.append(file)
-        self._flattener.add(event, set_aside)
+
+    def stop_folding(self) -> None:
+        self._flattener.stop_folding()
 
     def take(self, day_of_file: Callable[[int], int]) -> Taken:
         """The events collected; `day_of_file` tells when those were received that do not tell it themselves."""
-        chunk = self._flattener.take()
+        flat = self._flattener.take()
         received = self._received_micros(day_of_file)
         columns = [(RECEIVED, pa.array(received))]
         evidence: list[dict[str, Sighting]] = []
-        for name, place, values in chunk.columns:
-            for typed in by_kind(values):
-                columns.append((Field(name, place, typed.kind).encoded(), typed.values))
-                if name not in self._known:
-                    filled = len(values) - typed.values.null_count
-                    evidence.append({name: Sighting(seen_in(typed), filled, place)})
-        if chunk.rescued:
-            texts = [rescue.to_json(chunk.rescued[row]) if row in chunk.rescued else None for row in range(chunk.rows)]
+        for place, values in flat.columns:
+            columns.append((field_name(place), values))
+            if place.column not in self._known:
+                seen = seen_in(Typed(place.kind, values))
+                evidence.append({place.column: Sighting(seen, flat.rows - values.null_count, place.pointer)})
+        if flat.rescued:
+            texts = [rescue.to_json(flat.rescued[row]) if row in flat.rescued else None for row in range(flat.rows)]
             columns.append((RESCUED, pa.array(texts, pa.string())))
         messages = self._messages(received)
         self._clear()

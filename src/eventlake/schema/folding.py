@@ -1,0 +1,219 @@
+"""From events whose repeated parts are text (see `event_json`) to columns.
+
+A part of the events, say `context.device`, has few distinct texts. Each is parsed and flattened once, for all tables
+(`DistinctTexts`); what a table keeps of a row is a number. The rest of an event goes through the table's `Flattener`.
+"""
+
+from collections.abc import Callable, Iterable, Iterator
+from operator import call
+from typing import Any, NamedTuple
+
+import numpy as np
+import pyarrow as pa
+
+from eventlake.schema import exact_json
+from eventlake.schema.event_json import AT_TOP, CONTEXT, EventParser, Path, unfold
+from eventlake.schema.flatten import Chunk, ColumnSharedError, Flattener, TableColumns
+from eventlake.schema.kinds import Place, by_kind, joined, repeated
+from eventlake.schema.rescue import Rescued
+
+_MAX_BYTES = 16 << 20  # of texts that are remembered
+_MANY_TEXTS = 1000  # below this it does not matter how often each is repeated
+
+# A sender that makes up keys must not fill the memory.
+_MAX_PARTS = 200
+_MAX_SHAPES = 200
+_MAX_COLUMNS = 1000  # of one part, and as many objects
+
+
+class CannotFoldError(Exception):
+    """Parts of this event cannot be flattened apart from each other: after `take`, call `stop_folding`."""
+
+
+class FlatRows(NamedTuple):
+    """Some events of one table, as arrays that have a value or null for each."""
+
+    rows: int
+    columns: list[tuple[Place, pa.Array]]
+    rescued: dict[int, list[Rescued]]
+
+
+class RepeatedParts:
+    """The distinct texts of all parts, which the tables of a task share."""
+
+    def __init__(self, parser: EventParser) -> None:
+        self.is_text = parser.is_text
+        self.owners: dict[str, Path] = {}  # column → path of the part that has it; () for the rest of the events
+        self._parser = parser
+        self._parts: dict[Path, DistinctTexts] = {}
+
+    def part(self, path: Path) -> "DistinctTexts":
+        if path not in self._parts:
+            if len(self._parts) >= _MAX_PARTS:
+                raise CannotFoldError
+            self._parts[path] = DistinctTexts(path, self.owners)
+        return self._parts[path]
+
+    def review(self) -> None:
+        """Give up parts that do not repeat, and forget the texts if they are many; no table may hold events."""
+        different = {path for path, part in self._parts.items() if part.is_seldom_repeated}
+        if different:
+            self._parser.take_whole(different)
+        if different or sum(part.size for part in self._parts.values()) > _MAX_BYTES:
+            self._parts.clear()
+            for name in [name for name, path in self.owners.items() if path]:
+                del self.owners[name]
+
+
+class DistinctTexts:
+    """The distinct texts of one part of the events, numbered in the order in which they were met."""
+
+    def __init__(self, path: Path, owners: dict[str, Path]) -> None:
+        self.numbers: dict[bytes, int] = {}
+        self.rows = 0  # that have one of the texts
+        self.size = 0
+        self._path = path
+        self._owners = owners
+        self._before = b"".join(b"{" + exact_json.encode(key) + b":" for key in path)
+        self._after = b"}" * len(path)
+        self._columns = TableColumns(column_limit=2 * _MAX_COLUMNS)
+        self._flattener = Flattener(self._columns)
+        self._values: dict[Place, pa.Array] = {}
+        self._rescued: dict[int, list[Rescued]] = {}
+        self._in_values = 0
+
+    def number(self, text: bytes) -> int:
+        """The number of a text. Raises NotJsonError and CannotFoldError."""
+        number = self.numbers.get(text)
+        if number is None:
+            row = self._flattener.rows
+            self._flattener.add(*exact_json.parse(self._before + text + self._after))
+            alone = all(self._owners.setdefault(name, self._path) == self._path for name in self._flattener.filled(row))
+            if not alone or max(self._columns.new, self._columns.objects) > _MAX_COLUMNS:
+                self._flattener.forget(row)
+                raise CannotFoldError
+            number = self.numbers[text] = len(self.numbers)
+            self.size += len(text)
+        return number
+
+    @property
+    def is_seldom_repeated(self) -> bool:
+        return len(self.numbers) > max(_MANY_TEXTS, self.rows // 3)
+
+    def flat(self) -> FlatRows:
+        """All texts, as rows by their numbers."""
+        if self._in_values < len(self.numbers):
+            new = self._flattener.take()
+            self._values = joined([(self._in_values, self._values), (new.rows, dict(_arrays(new)))])
+            self._rescued |= {self._in_values + row: entries for row, entries in new.rescued.items()}
+            self._in_values += new.rows
+        return FlatRows(self._in_values, list(self._values.items()), self._rescued)
+
+
+def _arrays(chunk: Chunk) -> Iterator[tuple[Place, pa.Array]]:
+    for name, pointer, values in chunk.columns:
+        for kind, array in by_kind(values):
+            yield Place(name, pointer, kind), array
+
+
+class FoldingFlattener:
+    """Collects the events of one table; `take` gives what was collected and starts anew."""
+
+    def __init__(self, *, known: Iterable[str], column_limit: int, parts: RepeatedParts) -> None:
+        self._parts = parts
+        self._rest = Flattener(TableColumns(known=known, column_limit=column_limit, owners=parts.owners))
+        self._whole = Flattener(TableColumns(known=known, column_limit=column_limit))
+        self._shapes: dict[tuple[str | Path, ...], _Shape] = {}  # by keys in `context` and paths of other parts
+        self._folds = True
+
+    def add(self, event: dict[str, Any], set_aside: list[Rescued]) -> None:
+        """Take one event as the next row, and the event apart. If it cannot be taken, nothing of it is.
+
+        Raises NotJsonError if a repeated part is not JSON, and CannotFoldError.
+        """
+        if not self._folds:
+            event, found = unfold(event)
+            self._rest.add(event, set_aside + found)
+            return
+        context = event.get(CONTEXT)
+        texts = context if type(context) is dict else {}
+        for path in AT_TOP:
+            if path[0] in event and self._parts.is_text(path):
+                texts[path] = event.pop(path[0])
+        shape = self._shapes.get(tuple(texts)) or self._new_shape(tuple(texts))
+        if shape.whole:
+            event[CONTEXT] = {key: texts.pop(key) for key in shape.whole}
+        elif texts is context:
+            del event[CONTEXT]
+        numbers: list[Any] = list(map(call, shape.numbers, map(bytes, texts.values())))
+        if None in numbers:  # a text is new
+            numbers = [part.number(bytes(text)) for part, text in zip(shape.parts, texts.values(), strict=True)]
+        row = self._rest.rows
+        try:
+            self._rest.add(event, set_aside)
+        except ColumnSharedError as error:
+            self._rest.forget(row)
+            raise CannotFoldError from error
+        shape.rows.append(row)
+        shape.texts.extend(numbers)
+
+    def _new_shape(self, keys: tuple[str | Path, ...]) -> "_Shape":
+        if len(self._shapes) >= _MAX_SHAPES:
+            raise CannotFoldError
+        paths = {key: (CONTEXT, key) if isinstance(key, str) else key for key in keys}
+        whole = [key for key, path in paths.items() if not self._parts.is_text(path)]
+        parts = [self._parts.part(path) for key, path in paths.items() if key not in whole]
+        shape = self._shapes[keys] = _Shape(whole, parts, [part.numbers.get for part in parts], [], [])
+        return shape
+
+    def take(self) -> FlatRows:
+        rest = self._rest.take()
+        columns = list(_arrays(rest))
+        for part, numbers in self._texts_of_rows(rest.rows).items():
+            part.rows += int(np.count_nonzero(numbers >= 0))
+            columns += _unfolded(part.flat(), numbers, rest.rescued)
+        self._shapes = {}
+        return FlatRows(rest.rows, columns, rest.rescued)
+
+    def _texts_of_rows(self, rows: int) -> dict[DistinctTexts, Any]:
+        """For each part the number of each row's text, -1 for none."""
+        found: dict[DistinctTexts, Any] = {}
+        for shape in self._shapes.values():
+            numbers = np.array(shape.texts, np.int32).reshape(len(shape.rows), len(shape.parts))
+            for place, part in enumerate(shape.parts):
+                if part not in found:
+                    found[part] = np.full(rows, -1, np.int32)
+                found[part][shape.rows] = numbers[:, place]
+        return found
+
+    def stop_folding(self) -> None:
+        """Take all events whole from now on."""
+        self._folds = False
+        self._rest = self._whole
+
+
+class _Shape(NamedTuple):
+    """Events that have the same parts in the same order."""
+
+    whole: list[str | Path]  # keys of what is no text
+    parts: list[DistinctTexts]
+    numbers: list[Callable[[bytes], int | None]]  # of a known text of each part
+    rows: list[int]
+    texts: list[int]  # for each row, the number of the text of each part
+
+
+def _unfolded(texts: FlatRows, numbers: Any, rescued: dict[int, list[Rescued]]) -> Iterator[tuple[Place, pa.Array]]:
+    """The columns of a part for rows with these texts; adds to what is rescued in the rows."""
+    used = np.zeros(texts.rows + 1, bool)
+    used[numbers] = True
+    used[-1] = False  # no text
+    here = pa.array(np.flatnonzero(used))
+    numbers_here = pa.array((np.cumsum(used, dtype=np.int32) - 1)[numbers], mask=numbers < 0)
+    for place, values in texts.columns:
+        array = repeated(values.take(here), numbers_here)
+        if array.null_count < len(array):
+            yield place, array
+    if not texts.rescued.keys().isdisjoint(numbers.tolist()):
+        for row, number in enumerate(numbers.tolist()):
+            if number in texts.rescued:
+                rescued.setdefault(row, []).extend(texts.rescued[number])
