@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from rich.console import Console
 
 from bench.archives import Archives
-from bench.contestants import CONTESTANTS
+from bench.contestants import CONTESTANTS, settle_in
 from bench.measure import CommandFailed
 from bench.results import show, write_chart, write_json
 from bench.runs import Entry, Run, medians, run
@@ -32,6 +32,7 @@ def main() -> None:
         index_ids=options.index_ids or _IDS_PER_EVENT * options.events,
     )
     with tempfile.TemporaryDirectory(prefix="eventlake-bench-") as scratch:
+        settle_in(Path(scratch))
         archives = Archives(Path(scratch), _console)
         entries = [
             entry

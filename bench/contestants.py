@@ -19,6 +19,7 @@ from bench.lookback import write_index
 from bench.measure import CommandFailed
 from eventlake.lake.parquet import WRITER
 from eventlake.runners.java import java_home
+from eventlake.runners.quick_start import make_archive
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -52,6 +53,12 @@ def environment() -> dict[str, str]:
     """Spark starts workers with this interpreter, binds to an address every machine has, and finds Java."""
     found = {"PYSPARK_PYTHON": sys.executable, "SPARK_LOCAL_IP": "127.0.0.1", "JAVA_HOME": str(java_home())}
     return {**os.environ, **found}
+
+
+def settle_in(scratch: Path) -> None:
+    """Do once what is done once on a machine: `eventlake doctor --quick-start`."""
+    os.environ["XDG_CACHE_HOME"] = str(scratch)
+    make_archive(scratch / "spark.log")
 
 
 def eventlake_workspace(folder: Path, *sources: Path) -> list[list[str]]:

@@ -9,6 +9,7 @@ from pathlib import Path
 from rich.console import Console
 
 from bench.archives import Archives
+from bench.contestants import settle_in
 from bench.runs import Entry, run
 from bench.scenarios import Scale, whole_task
 
@@ -20,6 +21,7 @@ _LEAST = _STATED / 2  # fewer events are more start-up, and other machines are o
 def main() -> None:
     scale = Scale(_EVENTS, hours=24, slice_events=0, index_ids=0)
     with tempfile.TemporaryDirectory(prefix="eventlake-smoke-") as scratch:
+        settle_in(Path(scratch))
         task = whole_task(scale, Archives(Path(scratch), Console(stderr=True)))
         naive, steady = (
             run(Entry("A", name, name, task), Path(scratch) / "run").cost.wall_seconds

@@ -563,11 +563,27 @@ def test_verify_names_a_data_file_that_is_gone(loaded: Loaded, tmp_path: Path) -
     assert ("web", "data_file_gone", name) in [(f["source"], f["kind"], f["where"]) for f in told.value]
 
 
-def test_the_doctor_finds_a_good_workspace_well(small: Folder) -> None:
-    told = small("doctor", "--json").value
-    assert {step["status"] for step in told} == {"passed"}
-    assert [step["step"] for step in told][-2:] == ["java", "spark"]
+def test_the_doctor_finds_a_good_workspace_well(small: Folder, tmp_path: Path) -> None:
+    told = {step["step"]: step for step in small("doctor", "--json", XDG_CACHE_HOME=str(tmp_path)).value}
+    assert list(told)[-3:] == ["java", "spark", "quick start"]
+    assert told.pop("quick start")["status"] == "skipped"
+    assert {step["status"] for step in told.values()} == {"passed"}
     assert not list((small.path / "lake").rglob(".doctor*"))
+
+
+def test_spark_starts_from_a_class_archive_and_also_if_it_is_broken(small: Folder, tmp_path: Path) -> None:
+    classes = tmp_path / "classes"
+    cache = {"XDG_CACHE_HOME": str(tmp_path), "JAVA_TOOL_OPTIONS": f"-Xlog:class+load:file={classes}"}
+    made = small("doctor", "--quick-start", "--json", **cache).value[-1]
+    (archive,) = (tmp_path / "eventlake").iterdir()
+    assert made == {"step": "quick start", "status": "passed", "detail": str(archive)}
+    assert small("doctor", "--json", **cache).value[-1]["detail"] == str(archive)
+    assert "SparkContext source: shared objects file (top)" in classes.read_text()
+    archive.chmod(0o600)
+    archive.write_bytes(archive.read_bytes()[:10_000])
+    told = small("doctor", "--json", **cache)
+    assert {step["status"] for step in told.value[:-1]} == {"passed"}
+    assert "SparkContext source: shared" not in classes.read_text()
 
 
 def test_the_doctor_names_what_is_ill_and_goes_on(small: Folder, tmp_path: Path) -> None:
@@ -584,6 +600,7 @@ def test_the_doctor_names_what_is_ill_and_goes_on(small: Folder, tmp_path: Path)
         "storage: list",
         "storage: conditional create",
         "storage: delete",
+        "quick start",
     }
     assert "nowhere" in told.out
     assert told.out.count("Fix: ") == 2

@@ -2,9 +2,9 @@
 
 import shutil
 import uuid
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Annotated, Any, NamedTuple
 
 import typer
 from rich.text import Text
@@ -15,6 +15,7 @@ from eventlake.errors import EventLakeError, NoSpaceError, SetupError
 from eventlake.lake.layout import STAGE
 from eventlake.reports.report import time_text
 from eventlake.runners.java import java_home
+from eventlake.runners.quick_start import find_archive, make_archive
 from eventlake.storage.local import LocalStorage
 from eventlake.workspace import Workspace
 
@@ -35,9 +36,15 @@ class SkippedStep(Exception):  # noqa: N818 - not an error
     """There is nothing to try here."""
 
 
-def doctor(as_json: JsonFlag = False) -> None:
+def doctor(
+    quick_start: Annotated[
+        bool, typer.Option("--quick-start", help="Make a class archive, from which Spark starts in half the time.")
+    ] = False,
+    as_json: JsonFlag = False,
+) -> None:
     """Check settings, storage, database, Java and Spark, step by step, each with its fix."""
-    results = list(_results(state.workspace()))
+    steps = (*STEPS, Step("quick start", _make_archive if quick_start else _find_archive, "spark"))
+    results = list(_results(state.workspace(), steps))
     if as_json:
         output.print_json(results)
     else:
@@ -49,9 +56,9 @@ def doctor(as_json: JsonFlag = False) -> None:
         raise typer.Exit(1)
 
 
-def _results(place: Workspace) -> Iterator[dict[str, Any]]:
+def _results(place: Workspace, steps: Iterable[Step]) -> Iterator[dict[str, Any]]:
     passed = set()
-    for name, attempt, needs in STEPS:
+    for name, attempt, needs in steps:
         result: dict[str, Any] = {"step": name, "status": "skipped"}
         if needs and needs not in passed:
             yield result | {"detail": f"needs {needs}"}
@@ -145,6 +152,22 @@ def _spark(place: Workspace) -> str:
 
 def _twice(_: None, number: int) -> int:
     return 2 * number
+
+
+def _find_archive(_: Workspace) -> str:
+    archive = find_archive()
+    if archive is None:
+        raise SkippedStep("`eventlake doctor --quick-start` lets Spark start in half the time, for 120 MB of disk")
+    return str(archive)
+
+
+def _make_archive(place: Workspace) -> str:
+    if not place.settings.spark.master.startswith("local"):
+        raise SkippedStep("is for Spark on this machine")
+    archive = find_archive() or make_archive(state.spark_log(place))
+    if archive is None:
+        raise SkippedStep("this Java cannot make class archives")
+    return str(archive)
 
 
 _trial = _Trial()

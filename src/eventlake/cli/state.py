@@ -29,11 +29,15 @@ def workspace() -> Workspace:
     return Workspace.open(_folder)
 
 
+def spark_log(place: Workspace) -> Path:
+    return place.folder / "logs" / "spark.log"
+
+
 @contextmanager
 def spark(place: Workspace) -> Iterator[SparkRunner]:
     """A runner that starts Spark when the first task comes, and stops it at the end."""
     spark = place.settings.spark
-    runner = SparkRunner(spark.master, spark.conf, place.folder / "logs" / "spark.log", patience=spark.patience)
+    runner = SparkRunner(spark.master, spark.conf, spark_log(place), patience=spark.patience)
     try:
         yield runner
     finally:

@@ -20,6 +20,7 @@ from typing import Any, TypeVar
 from eventlake import errors
 from eventlake.errors import EventLakeError, SetupError, TransientError
 from eventlake.runners.java import java_home
+from eventlake.runners.quick_start import java_options
 
 _log = logging.getLogger(__name__)
 
@@ -101,7 +102,8 @@ class SparkRunner:
         from pyspark.sql import SparkSession  # noqa: PLC0415 - half a second that most commands can do without
 
         builder = SparkSession.builder.master(self._master).appName("eventlake")
-        for key, value in (_DEFAULTS | self._conf).items():
+        local = {"spark.driver.extraJavaOptions": java_options()} if self._master.startswith("local") else {}
+        for key, value in (_DEFAULTS | local | self._conf).items():
             builder = builder.config(key, value)
         with _stderr_to(self._log):
             try:
