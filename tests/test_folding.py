@@ -157,7 +157,7 @@ def test_an_event_comes_back_whole(event: dict[str, Any], key: str) -> None:
     parser = EventParser()
     line = plain_line({**event, "context": {key: event, "app": {"name": "x"}}, "integrations": {"All": False}})
     for _ in range(2):  # the second time, the parser knows the keys
-        assert unfold(parser.parse(line).value).value == exact_json.parse(line).value
+        assert unfold(parser.parse(line)[0]).value == exact_json.parse(line).value
 
 
 # What folding is for
@@ -188,7 +188,7 @@ def test_spaces_between_members_change_nothing() -> None:
     folded = Folded()
     lines = [plain_line(web_event(number)).replace(b":", b": ").replace(b",", b", ") for number in range(3)]
     assert folded.rows(lines) == one_by_one(lines)
-    assert isinstance(folded.parser.parse(lines[0]).value["context"]["library"], Raw)
+    assert isinstance(folded.parser.parse(lines[0])[0]["context"]["library"], Raw)
 
 
 def test_a_part_that_does_not_repeat_is_parsed_with_its_event(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -197,7 +197,7 @@ def test_a_part_that_does_not_repeat_is_parsed_with_its_event(monkeypatch: pytes
     lines = [plain_line(web_event(number, page={"url": f"/{number}"}, ip=number / 7)) for number in range(100)]
     assert folded.rows(lines, take_every=20) == one_by_one(lines)
     assert not folded.stopped
-    parsed = folded.parser.parse(lines[0]).value["context"]
+    parsed = folded.parser.parse(lines[0])[0]["context"]
     assert parsed["page"] == {"url": "/0"}
     assert isinstance(parsed["library"], Raw)
 

@@ -15,6 +15,9 @@ from eventlake.storage.base import Storage, new_digest
 # with snappy they take half the time to write that zstd needs, for a third more bytes.
 WRITER = {"compression": "snappy", "version": "2.6", "store_schema": False}
 
+# Nearly every row has a value of its own here: a dictionary would be the column once more.
+_ALL_DIFFERENT = frozenset({"message_id", "received_at", "sent_at", "timestamp", "original_timestamp"})
+
 _ROWS_PER_TEXT = 8  # in a dictionary that is written as it is
 
 MAX_OPEN = 100  # files; a backfill of years must not hold every hour of them
@@ -96,7 +99,8 @@ class PartitionedWriter:
             self._names += 1
             name = f"{self._stem}-{self._names}.parquet"
             content = pa.BufferOutputStream()
-            writer = pq.ParquetWriter(content, rows.schema, **WRITER)
+            with_dictionary = [name for name in rows.column_names if name not in _ALL_DIFFERENT]
+            writer = pq.ParquetWriter(content, rows.schema, use_dictionary=with_dictionary, **WRITER)
             file = _OpenFile(writer, rows.schema, content, name, number, 0, first, last)
             self._open[number, rows.num_columns] = file
         file.writer.write_table(rows if rows.schema == file.schema else rows.cast(file.schema))

@@ -13,6 +13,7 @@ from msgspec import Raw
 
 from eventlake.schema import exact_json
 from eventlake.schema.exact_json import Parsed, encode
+from eventlake.schema.rescue import Rescued
 
 Path = tuple[str, ...]
 
@@ -51,7 +52,7 @@ class EventParser:
         self._whole.update(paths)
         self._make_decoder()
 
-    def parse(self, line: bytes) -> Parsed:
+    def parse(self, line: bytes) -> tuple[Any, list[Rescued]]:
         """The value that a line holds; if it is an object, what is repeated is Raw. Raises NotJsonError.
 
         Raw text was only skimmed: that it is not JSON after all may turn out when it is parsed.
@@ -59,7 +60,7 @@ class EventParser:
         try:
             event: Any = self._decode(line)
             if exact_json.is_shallow(line) and exact_json.has_all_keys(line, event):
-                return Parsed(event, [])
+                return event, []
         except (msgspec.MsgspecError, UnicodeError, RecursionError):
             pass
         event, set_aside = exact_json.parse(line)
