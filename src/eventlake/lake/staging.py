@@ -5,6 +5,7 @@ tables times a hundred tasks are a hundred files. Where each piece lies goes to 
 a file without a result is an orphan of a lost attempt, and cleaning removes it.
 """
 
+import functools
 import json
 from collections.abc import Iterable
 from types import TracebackType
@@ -21,6 +22,7 @@ RESCUED = "_rescued"
 _CODEC = pa.Codec("lz4_raw")
 
 
+@functools.lru_cache(maxsize=10_000)
 def field_name(place: Place) -> str:
     return json.dumps([place.column, place.pointer, place.kind.value])
 

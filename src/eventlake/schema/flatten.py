@@ -50,9 +50,20 @@ class _Object:
 
 
 class _Place(NamedTuple):
+    """A place of the events whose values have a column."""
+
     owner: _Object
     key: str
-    column: Column
+    column: str
+    pointer: str
+
+    @property
+    def lists(self) -> dict[str, list[Any]]:
+        return self.owner.leaves if self.key in self.owner.leaves else self.owner.shared
+
+    @property
+    def values(self) -> list[Any]:
+        return self.lists[self.key]
 
 
 class TableColumns:
@@ -84,7 +95,7 @@ class Flattener:
         self.rows = 0
         self._table = columns
         self._root = _Object(())
-        self._columns: list[Column] = []
+        self._places: list[_Place] = []
         self._rescued: dict[int, list[Rescued]] = {}
 
     def add(self, event: dict[str, Any], set_aside: list[Rescued]) -> None:
@@ -99,23 +110,24 @@ class Flattener:
 
     def forget(self, row: int) -> None:
         """Undo what was added from this row on, the last row being one that may be there in part."""
-        for column in self._columns:
-            del column.values[row:]
+        for place in self._places:
+            del place.values[row:]
         for later in range(row, self.rows + 1):
             self._rescued.pop(later, None)
         self.rows = row
 
     def filled(self, row: int) -> frozenset[str]:
         """The columns for which the row that was added last has values."""
-        return frozenset(column.name for column in self._columns if len(column.values) > row)
+        return frozenset(place.column for place in self._places if len(place.values) > row)
 
     def take(self) -> Chunk:
         columns = []
-        for name, where, values in self._columns:
+        for place in self._places:
+            values = place.values
             if values:
                 values.extend([None] * (self.rows - len(values)))
-                columns.append(Column(name, where, values.copy()))
-                values.clear()
+                columns.append(Column(place.column, place.pointer, values))
+                place.lists[place.key] = []  # not cleared: to touch every value once more takes time
         chunk = Chunk(self.rows, columns, self._rescued)
         self.rows, self._rescued = 0, {}
         return chunk
@@ -158,7 +170,7 @@ class Flattener:
             if reason:
                 self.rescue(row, Rescued(pointer(path), _text(value), reason))
                 return None
-            return self._learn(place, key, Column(name, pointer(path), []))
+            return self._learn(_Place(place, key, name, pointer(path)))
         if _filled(spellings, row):
             self.rescue(
                 row,
@@ -181,19 +193,20 @@ class Flattener:
             return NO_ROOM
         return None
 
-    def _learn(self, place: _Object, key: str, column: Column) -> list[Any]:
-        spellings = self._table.places.setdefault(column.name, [])
+    def _learn(self, place: _Place) -> list[Any]:
+        spellings = self._table.places.setdefault(place.column, [])
         if not spellings:
-            place.leaves[key] = column.values
-            self._table.new += column.name not in self._table.known
+            lists = place.owner.leaves
+            self._table.new += place.column not in self._table.known
         else:
             for other in spellings:
-                if other.owner.leaves.pop(other.key, None) is not None:
-                    other.owner.shared[other.key] = other.column.values
-            place.shared[key] = column.values
-        spellings.append(_Place(place, key, column))
-        self._columns.append(column)
-        return column.values
+                if other.key in other.owner.leaves:
+                    other.owner.shared[other.key] = other.owner.leaves.pop(other.key)
+            lists = place.owner.shared
+        values = lists[place.key] = []
+        spellings.append(place)
+        self._places.append(place)
+        return values
 
     def _unusual_object(self, place: _Object, key: str, value: dict[str, Any], row: int) -> None:
         path = (*place.path, key)
@@ -215,4 +228,4 @@ def _text(value: Any) -> str:
 
 
 def _filled(places: list[_Place], row: int) -> bool:
-    return any(len(place.column.values) > row for place in places)
+    return any(len(place.values) > row for place in places)

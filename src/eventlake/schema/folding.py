@@ -14,10 +14,11 @@ import pyarrow as pa
 from eventlake.schema import exact_json
 from eventlake.schema.event_json import AT_TOP, CONTEXT, EventParser, Path, unfold
 from eventlake.schema.flatten import Chunk, ColumnSharedError, Flattener, TableColumns
-from eventlake.schema.kinds import Place, by_kind, joined, repeated
+from eventlake.schema.kinds import Place, by_kind, joined
 from eventlake.schema.rescue import Rescued
 
 _MAX_BYTES = 16 << 20  # of texts that are remembered
+_FEW = 4  # rows per text, at least, for a dictionary
 _MANY_TEXTS = 1000  # below this it does not matter how often each is repeated
 
 # A sender that makes up keys must not fill the memory.
@@ -43,9 +44,13 @@ class RepeatedParts:
 
     def __init__(self, parser: EventParser) -> None:
         self.is_text = parser.is_text
+        self.at_top = self._at_top()
         self.owners: dict[str, Path] = {}  # column → path of the part that has it; () for the rest of the events
         self._parser = parser
         self._parts: dict[Path, DistinctTexts] = {}
+
+    def _at_top(self) -> list[tuple[str, Path]]:
+        return [(path[0], path) for path in AT_TOP if self.is_text(path)]
 
     def part(self, path: Path) -> "DistinctTexts":
         if path not in self._parts:
@@ -59,6 +64,7 @@ class RepeatedParts:
         different = {path for path, part in self._parts.items() if part.is_seldom_repeated}
         if different:
             self._parser.take_whole(different)
+            self.at_top = self._at_top()
         if different or sum(part.size for part in self._parts.values()) > _MAX_BYTES:
             self._parts.clear()
             for name in [name for name, path in self.owners.items() if path]:
@@ -137,9 +143,9 @@ class FoldingFlattener:
             return
         context = event.get(CONTEXT)
         texts = context if type(context) is dict else {}
-        for path in AT_TOP:
-            if path[0] in event and self._parts.is_text(path):
-                texts[path] = event.pop(path[0])
+        for key, path in self._parts.at_top:
+            if key in event:
+                texts[path] = event.pop(key)
         shape = self._shapes.get(tuple(texts)) or self._new_shape(tuple(texts))
         if shape.whole:
             event[CONTEXT] = {key: texts.pop(key) for key in shape.whole}
@@ -204,16 +210,38 @@ class _Shape(NamedTuple):
 
 def _unfolded(texts: FlatRows, numbers: Any, rescued: dict[int, list[Rescued]]) -> Iterator[tuple[Place, pa.Array]]:
     """The columns of a part for rows with these texts; adds to what is rescued in the rows."""
-    used = np.zeros(texts.rows + 1, bool)
-    used[numbers] = True
-    used[-1] = False  # no text
-    here = pa.array(np.flatnonzero(used))
-    numbers_here = pa.array((np.cumsum(used, dtype=np.int32) - 1)[numbers], mask=numbers < 0)
+    choice = _Choice(numbers, texts.rows)
     for place, values in texts.columns:
-        array = repeated(values.take(here), numbers_here)
+        array = choice.of(values)
         if array.null_count < len(array):
             yield place, array
-    if not texts.rescued.keys().isdisjoint(numbers.tolist()):
+    if not texts.rescued.keys().isdisjoint(choice.texts.tolist()):
         for row, number in enumerate(numbers.tolist()):
             if number in texts.rescued:
                 rescued.setdefault(row, []).extend(texts.rescued[number])
+
+
+class _Choice:
+    """Which texts the rows of a table have, by the number of each row's text, -1 for none."""
+
+    def __init__(self, numbers: Any, texts: int) -> None:
+        used = np.zeros(texts + 1, bool)
+        used[numbers] = True
+        used[-1] = False  # no text
+        self.texts = np.flatnonzero(used)
+        self._here = (np.cumsum(used, dtype=np.int32) - 1)[numbers]  # of each row's text, among those
+        self._none = numbers < 0
+        self._rows = pa.array(numbers, mask=self._none)
+
+    def of(self, values: pa.Array) -> pa.Array:
+        """The values of the rows, given those of all texts. Where they repeat, texts stay a dictionary."""
+        if not pa.types.is_string(values.type) or len(self.texts) * _FEW > len(self._rows):
+            return values.take(self._rows)
+        mine = values.take(pa.array(self.texts))
+        if not mine.null_count:
+            return pa.DictionaryArray.from_arrays(pa.array(self._here, mask=self._none), mine)
+        valid = mine.is_valid().to_numpy(zero_copy_only=False)
+        ranks = np.cumsum(valid, dtype=np.int32) - 1
+        return pa.DictionaryArray.from_arrays(
+            pa.array(ranks[self._here], mask=self._none | ~valid[self._here]), mine.drop_null()
+        )

@@ -9,7 +9,6 @@ from enum import Enum
 from typing import Any, NamedTuple, TypeVar
 
 import pyarrow as pa
-import pyarrow.compute as pc
 from msgspec import Raw
 
 from eventlake.schema import instants
@@ -27,7 +26,6 @@ class Kind(Enum):
 
 _INFERRED = {pa.string(): Kind.TEXT, pa.int64(): Kind.INTEGER, pa.bool_(): Kind.BOOLEAN}
 _NONE = type(None)
-_FEW = 4  # rows per distinct text
 _MIN, _MAX = -(2**63), 2**63 - 1
 
 
@@ -104,18 +102,6 @@ def _number_text(value: Any) -> str | None:
     if type(value) is Raw:
         return bytes(value).decode()
     return str(value) if type(value) is int and not _MIN <= value <= _MAX else None
-
-
-def repeated(values: pa.Array, numbers: pa.Array) -> pa.Array:
-    """The value with each number, null for no number. Texts stay a dictionary where that is shorter."""
-    if not pa.types.is_string(values.type) or len(values) * _FEW > len(numbers):
-        return values.take(numbers)
-    if values.null_count:
-        valid = values.is_valid()
-        ranks = pc.subtract(pc.cumulative_sum(valid.cast(pa.int32())), 1)
-        numbers = pc.if_else(valid, ranks, None).take(numbers)
-        values = values.drop_null()
-    return pa.DictionaryArray.from_arrays(numbers, values)
 
 
 Key = TypeVar("Key")
