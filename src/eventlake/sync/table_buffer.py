@@ -1,6 +1,6 @@
 """The events of one table that a stage task has read and not yet written."""
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -30,16 +30,10 @@ class TableBuffer:
         self.segment_type = segment_type
         self._known = frozenset(known)
         self._flattener = FoldingFlattener(known=self._known, column_limit=column_limit, parts=parts)
-        self._clear()
-
-    def _clear(self) -> None:
-        self._received: list[Any] = []
-        self._hashes: list[bytes] = []
-        self._digests: list[int] = []
-        self._files: list[int] = []
+        self._heads: list[tuple[bytes, Any, int, int]] = []  # hash of the id, receivedAt, digest and file of an event
 
     def __len__(self) -> int:
-        return len(self._hashes)
+        return len(self._heads)
 
     def add(
         self, event: dict[str, Any], set_aside: list[Rescued], *, message_hash: bytes, digest: int, file: int
@@ -47,10 +41,7 @@ class TableBuffer:
         """Add an event, which is taken apart. Raises what `FoldingFlattener.add` raises; then nothing was added."""
         received = event.get("receivedAt")
         self._flattener.add(event, set_aside)
-        self._hashes.append(message_hash)
-        self._received.append(received)
-        self._digests.append(digest)
-        self._files.append(file)
+        self._heads.append((message_hash, received, digest, file))
 
     def stop_folding(self) -> None:
         self._flattener.stop_folding()
@@ -58,7 +49,9 @@ class TableBuffer:
     def take(self, day_of_file: Callable[[int], int]) -> Taken:
         """The events collected; `day_of_file` tells when those were received that do not tell it themselves."""
         flat = self._flattener.take()
-        received = self._received_micros(day_of_file)
+        hashes, sent, digests, files = zip(*self._heads, strict=True)
+        self._heads = []
+        received = _received_micros(sent, files, day_of_file)
         columns = [(RECEIVED, pa.array(received))]
         evidence: list[dict[str, Sighting]] = []
         for place, values in flat.columns:
@@ -69,28 +62,25 @@ class TableBuffer:
         if flat.rescued:
             texts = [rescue.to_json(flat.rescued[row]) if row in flat.rescued else None for row in range(flat.rows)]
             columns.append((RESCUED, pa.array(texts, pa.string())))
-        messages = self._messages(received)
-        self._clear()
-        return Taken(rows_with(columns), messages, join(evidence))
-
-    def _received_micros(self, day_of_file: Callable[[int], int]) -> Any:
-        if set(map(type, self._received)) == {str}:
-            at_once = instants.parse_all(pa.array(self._received, pa.string()))
-            if at_once is not None:
-                return at_once.cast(pa.int64()).to_numpy()
-        micros = np.empty(len(self._received), "<i8")
-        for row, value in enumerate(self._received):
-            instant = instants.parse(value) if isinstance(value, str) else None
-            micros[row] = instant.micros if instant else day_of_file(self._files[row])
-        return micros
-
-    def _messages(self, received: Any) -> ids.Ids:
-        return ids.Ids(
+        messages = ids.Ids(
             {
-                **ids.from_digests(self._hashes),
+                **ids.from_digests(hashes),
                 "received": received,
-                "table": np.full(len(self), ids.table_key(self.segment_type), "<u8"),
-                "digest": np.array(self._digests, "<u4"),
-                "file": np.array(self._files, "<u4"),
+                "table": np.full(flat.rows, ids.table_key(self.segment_type), "<u8"),
+                "digest": np.array(digests, "<u4"),
+                "file": np.array(files, "<u4"),
             }
         )
+        return Taken(rows_with(columns), messages, join(evidence))
+
+
+def _received_micros(sent: Sequence[Any], files: Sequence[int], day_of_file: Callable[[int], int]) -> Any:
+    if set(map(type, sent)) == {str}:
+        at_once = instants.parse_all(pa.array(sent, pa.string()))
+        if at_once is not None:
+            return at_once.cast(pa.int64()).to_numpy()
+    micros = np.empty(len(sent), "<i8")
+    for row, (value, file) in enumerate(zip(sent, files, strict=True)):
+        instant = instants.parse(value) if isinstance(value, str) else None
+        micros[row] = instant.micros if instant else day_of_file(file)
+    return micros
