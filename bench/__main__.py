@@ -56,7 +56,10 @@ def _run_all(entries: list[Entry], repeat: int, folder: Path) -> list[Run]:
             try:
                 runs.append(run(entry, folder))
             except CommandFailed as failure:
-                raise SystemExit(f"{entry.label}: {failure}") from None
+                if entry.contestant.startswith("eventlake"):
+                    raise SystemExit(f"{entry.label}: {failure}") from None
+                last = str(failure).strip().splitlines()[-1]
+                _console.print(f"{entry.scenario} {entry.label} stopped: {last}", highlight=False, style="yellow")
     return runs
 
 

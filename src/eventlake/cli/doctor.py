@@ -154,7 +154,9 @@ def _twice(_: None, number: int) -> int:
     return 2 * number
 
 
-def _find_archive(_: Workspace) -> str:
+def _find_archive(place: Workspace) -> str:
+    if not place.settings.spark.master.startswith("local"):
+        raise SkippedStep("is for Spark on this machine")
     archive = find_archive()
     if archive is None:
         raise SkippedStep("`eventlake doctor --quick-start` lets Spark start in half the time, for 120 MB of disk")
@@ -166,7 +168,7 @@ def _make_archive(place: Workspace) -> str:
         raise SkippedStep("is for Spark on this machine")
     archive = find_archive() or make_archive(state.spark_log(place))
     if archive is None:
-        raise SkippedStep("this Java cannot make class archives")
+        raise SkippedStep(f"this Java made no class archive; {state.spark_log(place)} may tell why")
     return str(archive)
 
 

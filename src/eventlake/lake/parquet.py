@@ -9,6 +9,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from eventlake.lake.layout import LakeRules
+from eventlake.schema.kinds import dense
 from eventlake.storage.base import Storage, new_digest
 
 # Version 2.6 gives INT64 microseconds in UTC, not the INT96 that Iceberg and others refuse. Hourly files are small, and
@@ -17,8 +18,6 @@ WRITER = {"compression": "snappy", "version": "2.6", "store_schema": False}
 
 # Nearly every row has a value of its own here: a dictionary would be the column once more.
 _ALL_DIFFERENT = frozenset({"message_id", "received_at", "sent_at", "timestamp", "original_timestamp"})
-
-_ROWS_PER_TEXT = 8  # in a dictionary that is written as it is
 
 MAX_OPEN = 100  # files; a backfill of years must not hold every hour of them
 MAX_BYTES = 256 << 20  # in memory, of all open files
@@ -41,7 +40,6 @@ class DataFile(NamedTuple):
 @dataclass
 class _OpenFile:
     writer: pq.ParquetWriter
-    schema: pa.Schema  # of the rows that are written; a text column may be a dictionary
     content: pa.BufferOutputStream
     name: str
     number: int  # of the partition
@@ -84,7 +82,10 @@ class PartitionedWriter:
         micros = received.take(order).to_numpy()
         numbers = micros // self._rules.date_partition.width
         starts: Any = np.flatnonzero(np.append(True, numbers[1:] != numbers[:-1]))
-        rows = _with_short_dictionaries(rows, len(numbers) // len(starts)).take(order)
+        # Dictionaries are quick to sort. Files get plain columns: a dictionary would bring values of other files along,
+        # which would then outlive their own.
+        sorted_rows = rows.take(order)
+        rows = pa.table([dense(column.combine_chunks()) for column in sorted_rows.columns], names=rows.column_names)
         for start, stop in zip(starts, [*starts[1:], len(numbers)], strict=True):
             self._append(int(numbers[start]), rows.slice(start, stop - start), micros[start:stop])
         if sum(file.content.tell() for file in self._open.values()) > self._max_bytes:
@@ -101,9 +102,9 @@ class PartitionedWriter:
             content = pa.BufferOutputStream()
             with_dictionary = [name for name in rows.column_names if name not in _ALL_DIFFERENT]
             writer = pq.ParquetWriter(content, rows.schema, use_dictionary=with_dictionary, **WRITER)
-            file = _OpenFile(writer, rows.schema, content, name, number, 0, first, last)
+            file = _OpenFile(writer, content, name, number, 0, first, last)
             self._open[number, rows.num_columns] = file
-        file.writer.write_table(rows if rows.schema == file.schema else rows.cast(file.schema))
+        file.writer.write_table(rows)
         file.rows += rows.num_rows
         file.first_received, file.last_received = min(file.first_received, first), max(file.last_received, last)
 
@@ -134,17 +135,3 @@ class PartitionedWriter:
             )
         self._open.clear()
         return self._files
-
-
-def _with_short_dictionaries(rows: pa.Table, rows_per_file: int) -> pa.Table:
-    """A file gets all of a dictionary, also what its rows do not use, so only short ones are written as they are."""
-    arrays = [column.combine_chunks() for column in rows.columns]
-    return pa.table(
-        [
-            array.dictionary_decode()
-            if pa.types.is_dictionary(array.type) and len(array.dictionary) * _ROWS_PER_TEXT > rows_per_file
-            else array
-            for array in arrays
-        ],
-        names=rows.column_names,
-    )

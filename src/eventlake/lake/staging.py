@@ -13,6 +13,7 @@ from typing import NamedTuple, Self
 
 import pyarrow as pa
 
+from eventlake.errors import InternalError
 from eventlake.lake import ids
 from eventlake.schema.kinds import Kind, Place
 from eventlake.storage.base import Storage
@@ -92,4 +93,6 @@ def read_segment(source: pa.NativeFile, segment: Segment) -> pa.RecordBatch:
 
 def rows_with(columns: Iterable[tuple[str, pa.Array]]) -> pa.RecordBatch:
     pairs = list(columns)
+    if len({name for name, _ in pairs}) < len(pairs):
+        raise InternalError("a place of the events was staged twice", fix="report this with the log: it is a bug")
     return pa.RecordBatch.from_arrays([values for _, values in pairs], names=[name for name, _ in pairs])

@@ -10,7 +10,7 @@ import hashlib
 import os
 import subprocess
 import sys
-from importlib.metadata import distribution, version
+from importlib.metadata import PackageNotFoundError, distribution, version
 from pathlib import Path
 from typing import Any
 
@@ -30,8 +30,12 @@ def java_options() -> str:
 
 def find_archive() -> Path | None:
     """The archive for this Java and this Spark, if it was made and is all there."""
-    # Java dies of an archive that was cut short, so its size is in its name.
-    return next((path for path in _folder().glob(f"{_key()}-*.jsa") if path.stem == _stem(path.stat().st_size)), None)
+    try:
+        # Java dies of an archive that was cut short, so its size is in its name.
+        found = (path for path in _folder().glob(f"{_key()}-*.jsa") if path.stem == _stem(path.stat().st_size))
+        return next(found, None)
+    except (OSError, RuntimeError, PackageNotFoundError):  # no home, or Spark is not installed as a package
+        return None
 
 
 def make_archive(log: Path) -> Path | None:

@@ -1,8 +1,8 @@
 """Reading events: exact as `exact_json`, but what clients send again and again stays text.
 
 Every event tells the app, the device, the library and the page anew: more than half of all its values. So the members
-of `context`, and `integrations`, come out as `Raw`, the text that was sent. What is in them is parsed once for each
-distinct text (see `folding`), not once for each event.
+of `context`, `integrations` and `_metadata` come out as `Raw`, the text that was sent. What is in them is parsed once
+for each distinct text (see `folding`), not once for each event.
 """
 
 from collections.abc import Iterable
@@ -12,7 +12,7 @@ import msgspec
 from msgspec import Raw
 
 from eventlake.schema import exact_json
-from eventlake.schema.exact_json import Parsed, encode
+from eventlake.schema.exact_json import encode
 from eventlake.schema.rescue import Rescued
 
 Path = tuple[str, ...]
@@ -53,11 +53,10 @@ class EventParser:
         self._make_decoder()
 
     def parse(self, line: bytes) -> tuple[Any, list[Rescued]]:
-        """The value that a line holds; if it is an object, what is repeated is Raw. Raises NotJsonError.
-
-        Raw text was only skimmed: that it is not JSON after all may turn out when it is parsed.
-        """
+        """The value that a line holds; if it is an object, what is repeated is Raw. Raises NotJsonError."""
         try:
+            if not line.isascii():
+                line.decode()  # the only thing that the decoder does not look at where it leaves text as it is
             event: Any = self._decode(line)
             if exact_json.is_shallow(line) and exact_json.has_all_keys(line, event):
                 return event, []
@@ -67,7 +66,7 @@ class EventParser:
         if type(event) is dict:
             self._learn(event)
             self._fold(event)
-        return Parsed(event, set_aside)
+        return event, set_aside
 
     def _learn(self, event: dict[str, Any]) -> None:
         context = event.get(CONTEXT)
@@ -87,11 +86,3 @@ class EventParser:
         for path in AT_TOP:
             if path[0] in event and self.is_text(path):
                 event[path[0]] = Raw(encode(event[path[0]]))
-
-
-def unfold(event: dict[str, Any]) -> Parsed:
-    """The event with all its values. Raises NotJsonError."""
-    folded = {key: event[key] for key in (CONTEXT, *(path[0] for path in AT_TOP)) if key in event}
-    values, set_aside = exact_json.parse(encode(folded))
-    event.update(values)
-    return Parsed(event, set_aside)

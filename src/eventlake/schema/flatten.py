@@ -77,7 +77,7 @@ class TableColumns:
         owners: dict[str, tuple[str, ...]] | None = None,
     ) -> None:
         self.known = frozenset(known)
-        self.owners = {} if owners is None else owners  # see `folding`
+        self.owners = owners  # of columns, if other places of the events are collected elsewhere: see `folding`
         self.limit = max(column_limit, len(self.known))
         self.places: dict[str, list[_Place]] = {}
         self.new = 0
@@ -164,7 +164,7 @@ class Flattener:
         spellings = self._table.places.get(name, [])
         values = place.shared.get(key)
         if values is None:
-            if self._table.owners.setdefault(name, ()):
+            if self._table.owners and self._table.owners.get(name):
                 raise ColumnSharedError(name)
             reason = self._no_column(name, pointer(path), spellings, row)
             if reason:
@@ -203,6 +203,8 @@ class Flattener:
                 if other.key in other.owner.leaves:
                     other.owner.shared[other.key] = other.owner.leaves.pop(other.key)
             lists = place.owner.shared
+        if self._table.owners is not None:
+            self._table.owners[place.column] = ()
         values = lists[place.key] = []
         spellings.append(place)
         self._places.append(place)

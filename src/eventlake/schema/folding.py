@@ -12,7 +12,7 @@ import numpy as np
 import pyarrow as pa
 
 from eventlake.schema import exact_json
-from eventlake.schema.event_json import AT_TOP, CONTEXT, EventParser, Path, unfold
+from eventlake.schema.event_json import AT_TOP, CONTEXT, EventParser, Path
 from eventlake.schema.flatten import Chunk, ColumnSharedError, Flattener, TableColumns
 from eventlake.schema.kinds import Place, by_kind, joined
 from eventlake.schema.rescue import Rescued
@@ -24,11 +24,12 @@ _MANY_TEXTS = 1000  # below this it does not matter how often each is repeated
 # A sender that makes up keys must not fill the memory.
 _MAX_PARTS = 200
 _MAX_SHAPES = 200
-_MAX_COLUMNS = 1000  # of one part, and as many objects
+_MAX_COLUMNS = 1000  # of all parts, and as many objects
+_MAX_CELLS = 4_000_000  # of one part: texts times columns
 
 
 class CannotFoldError(Exception):
-    """Parts of this event cannot be flattened apart from each other: after `take`, call `stop_folding`."""
+    """Parts of this event cannot be flattened apart from each other: after `take`, call `take_whole`."""
 
 
 class FlatRows(NamedTuple):
@@ -56,8 +57,17 @@ class RepeatedParts:
         if path not in self._parts:
             if len(self._parts) >= _MAX_PARTS:
                 raise CannotFoldError
-            self._parts[path] = DistinctTexts(path, self.owners)
+            self._parts[path] = DistinctTexts(path, self)
         return self._parts[path]
+
+    @property
+    def columns(self) -> int:
+        """Columns of all parts, or objects in them if these are more."""
+        return sum(max(part.columns.new, part.columns.objects) for part in self._parts.values())
+
+    @property
+    def need_review(self) -> bool:
+        return any(part.is_seldom_repeated for part in self._parts.values())
 
     def review(self) -> None:
         """Give up parts that do not repeat, and forget the texts if they are many; no table may hold events."""
@@ -74,16 +84,16 @@ class RepeatedParts:
 class DistinctTexts:
     """The distinct texts of one part of the events, numbered in the order in which they were met."""
 
-    def __init__(self, path: Path, owners: dict[str, Path]) -> None:
+    def __init__(self, path: Path, all_parts: RepeatedParts) -> None:
         self.numbers: dict[bytes, int] = {}
         self.rows = 0  # that have one of the texts
         self.size = 0
+        self.columns = TableColumns(column_limit=2 * _MAX_COLUMNS)
         self._path = path
-        self._owners = owners
+        self._all_parts = all_parts
         self._before = b"".join(b"{" + exact_json.encode(key) + b":" for key in path)
         self._after = b"}" * len(path)
-        self._columns = TableColumns(column_limit=2 * _MAX_COLUMNS)
-        self._flattener = Flattener(self._columns)
+        self._flattener = Flattener(self.columns)
         self._values: dict[Place, pa.Array] = {}
         self._rescued: dict[int, list[Rescued]] = {}
         self._in_values = 0
@@ -94,10 +104,13 @@ class DistinctTexts:
         if number is None:
             row = self._flattener.rows
             self._flattener.add(*exact_json.parse(self._before + text + self._after))
-            alone = all(self._owners.setdefault(name, self._path) == self._path for name in self._flattener.filled(row))
-            if not alone or max(self._columns.new, self._columns.objects) > _MAX_COLUMNS:
+            names, owners = self._flattener.filled(row), self._all_parts.owners
+            is_shared = any(owners.get(name, self._path) != self._path for name in names)
+            is_too_much = self._all_parts.columns > _MAX_COLUMNS or self.columns.new * len(self.numbers) > _MAX_CELLS
+            if is_shared or is_too_much:
                 self._flattener.forget(row)
                 raise CannotFoldError
+            owners.update(dict.fromkeys(names, self._path))
             number = self.numbers[text] = len(self.numbers)
             self.size += len(text)
         return number
@@ -127,19 +140,15 @@ class FoldingFlattener:
 
     def __init__(self, *, known: Iterable[str], column_limit: int, parts: RepeatedParts) -> None:
         self._parts = parts
+        self.takes_whole = False
         self._rest = Flattener(TableColumns(known=known, column_limit=column_limit, owners=parts.owners))
         self._whole = Flattener(TableColumns(known=known, column_limit=column_limit))
         self._shapes: dict[tuple[str | Path, ...], _Shape] = {}  # by keys in `context` and paths of other parts
-        self._folds = True
 
     def add(self, event: dict[str, Any], set_aside: list[Rescued]) -> None:
-        """Take one event as the next row, and the event apart. If it cannot be taken, nothing of it is.
-
-        Raises NotJsonError if a repeated part is not JSON, and CannotFoldError.
-        """
-        if not self._folds:
-            event, found = unfold(event)
-            self._rest.add(event, set_aside + found)
+        """Take one event as the next row, and the event apart. Raises CannotFoldError; then nothing of it was taken."""
+        if self.takes_whole:
+            self._rest.add(event, set_aside)
             return
         context = event.get(CONTEXT)
         texts = context if type(context) is dict else {}
@@ -160,6 +169,8 @@ class FoldingFlattener:
         except ColumnSharedError as error:
             self._rest.forget(row)
             raise CannotFoldError from error
+        if not shape.rows:
+            self._shapes[shape.keys] = shape
         shape.rows.append(row)
         shape.texts.extend(numbers)
 
@@ -169,8 +180,7 @@ class FoldingFlattener:
         paths = {key: (CONTEXT, key) if isinstance(key, str) else key for key in keys}
         whole = [key for key, path in paths.items() if not self._parts.is_text(path)]
         parts = [self._parts.part(path) for key, path in paths.items() if key not in whole]
-        shape = self._shapes[keys] = _Shape(whole, parts, [part.numbers.get for part in parts], [], [])
-        return shape
+        return _Shape(keys, whole, parts, [part.numbers.get for part in parts], [], [])
 
     def take(self) -> FlatRows:
         rest = self._rest.take()
@@ -192,16 +202,17 @@ class FoldingFlattener:
                 found[part][shape.rows] = numbers[:, place]
         return found
 
-    def stop_folding(self) -> None:
-        """Take all events whole from now on."""
-        self._folds = False
+    def take_whole(self) -> None:
+        """Take events as `exact_json` gives them from now on."""
+        self.takes_whole = True
         self._rest = self._whole
 
 
 class _Shape(NamedTuple):
     """Events that have the same parts in the same order."""
 
-    whole: list[str | Path]  # keys of what is no text
+    keys: tuple[str | Path, ...]
+    whole: list[str | Path]  # those of what is no text
     parts: list[DistinctTexts]
     numbers: list[Callable[[bytes], int | None]]  # of a known text of each part
     rows: list[int]
@@ -228,20 +239,13 @@ class _Choice:
         used = np.zeros(texts + 1, bool)
         used[numbers] = True
         used[-1] = False  # no text
+        none = numbers < 0
         self.texts = np.flatnonzero(used)
-        self._here = (np.cumsum(used, dtype=np.int32) - 1)[numbers]  # of each row's text, among those
-        self._none = numbers < 0
-        self._rows = pa.array(numbers, mask=self._none)
+        self._rows = pa.array(numbers, mask=none)
+        self._rows_here = pa.array((np.cumsum(used, dtype=np.int32) - 1)[numbers], mask=none)  # among those texts
 
     def of(self, values: pa.Array) -> pa.Array:
         """The values of the rows, given those of all texts. Where they repeat, texts stay a dictionary."""
         if not pa.types.is_string(values.type) or len(self.texts) * _FEW > len(self._rows):
             return values.take(self._rows)
-        mine = values.take(pa.array(self.texts))
-        if not mine.null_count:
-            return pa.DictionaryArray.from_arrays(pa.array(self._here, mask=self._none), mine)
-        valid = mine.is_valid().to_numpy(zero_copy_only=False)
-        ranks = np.cumsum(valid, dtype=np.int32) - 1
-        return pa.DictionaryArray.from_arrays(
-            pa.array(ranks[self._here], mask=self._none | ~valid[self._here]), mine.drop_null()
-        )
+        return values.take(pa.array(self.texts)).dictionary_encode().take(self._rows_here)

@@ -127,9 +127,8 @@ def _typed(group: list[pa.RecordBatch], share: TableShare, keep_rounded: bool, c
     """Staged rows in the table's columns and their order, with `_rescued_data` if the table has or now needs it."""
     staged = joined([(rows.num_rows, dict(zip(rows.schema.names, rows.columns, strict=True))) for rows in group])
     received = staged.pop(RECEIVED)
+    rescued_before = staged.pop(RESCUED, None)
     rescued = _Rescues(counts)
-    if RESCUED in staged:
-        rescued.add_staged(staged.pop(RESCUED))
     places: dict[str, list[tuple[Place, pa.Array]]] = {}
     for name, values in staged.items():
         place = place_of(name)
@@ -151,6 +150,8 @@ def _typed(group: list[pa.RecordBatch], share: TableShare, keep_rounded: bool, c
                 if value is not None:
                     text = value_text(place.kind, value)
                     rescued.add(row, Rescued(place.pointer, text, NO_ROOM), name)
+    if rescued_before is not None:
+        rescued.add_staged(rescued_before)
     order = list(arrays)
     if rescued or share.rescued_at is not None:
         arrays[RESCUED_COLUMN] = rescued.column(len(received))

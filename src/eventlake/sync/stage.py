@@ -174,6 +174,9 @@ class _Task:
     def _take_line(self, file: RawFile, number: int, line: bytes) -> None:
         event, set_aside = self._parser.parse(line)
         buffer = self._buffer_for(event)
+        if buffer.takes_whole:
+            event, set_aside = exact_json.parse(line)
+        self._bytes += len(line)
         message_id = event.get("messageId")
         if type(message_id) is not str or not message_id:
             message_id = _stand_in(event, set_aside, file=file.path, line=number, content=line)
@@ -183,12 +186,13 @@ class _Task:
             )
         except CannotFoldError:
             self._flush(buffer)
-            buffer.stop_folding()
+            buffer.take_whole()
             self._take_line(file, number, line)
             return
-        self._bytes += len(line)
         if len(buffer) >= ROWS_PER_CHUNK:
             self._flush(buffer)
+            if self._parts.need_review:
+                self._flush_all()
 
     def _buffer_for(self, event: Any) -> TableBuffer:
         """The buffer of an event's table."""

@@ -43,8 +43,13 @@ class TableBuffer:
         self._flattener.add(event, set_aside)
         self._heads.append((message_hash, received, digest, file))
 
-    def stop_folding(self) -> None:
-        self._flattener.stop_folding()
+    @property
+    def takes_whole(self) -> bool:
+        """Whether events must come whole, as `exact_json` gives them."""
+        return self._flattener.takes_whole
+
+    def take_whole(self) -> None:
+        self._flattener.take_whole()
 
     def take(self, day_of_file: Callable[[int], int]) -> Taken:
         """The events collected; `day_of_file` tells when those were received that do not tell it themselves."""
