@@ -23,8 +23,8 @@ from eventlake.schema import exact_json
 from eventlake.schema.event_json import EventParser
 from eventlake.schema.evolve import Evidence, join
 from eventlake.schema.folding import CannotFoldError, RepeatedParts
-from eventlake.schema.rescue import Rescued
 from eventlake.storage.base import Storage
+from eventlake.sync.message_id import message_id_of_line
 from eventlake.sync.no_gc import without_gc
 from eventlake.sync.table_buffer import TableBuffer
 
@@ -179,7 +179,7 @@ class _Task:
         self._bytes += len(line)
         message_id = event.get("messageId")
         if type(message_id) is not str or not message_id:
-            message_id = _stand_in(event, set_aside, file=file.path, line=number, content=line)
+            message_id = message_id_of_line(event, set_aside, file=file.path, line=number, content=line)
         try:
             buffer.add(
                 event, set_aside, message_hash=ids.message_hash(message_id), digest=crc32(line), file=file.number
@@ -290,15 +290,3 @@ class _Task:
         self._flush_all()
         self._flush_ids()
         self.tables = {name: table for name, table in self.tables.items() if table.rows}
-
-
-def _stand_in(event: dict[str, Any], set_aside: list[Rescued], *, file: str, line: int, content: bytes) -> str:
-    """An id for an event that has none: the same whenever this line of this file is read."""
-    sent = event.get("messageId")
-    if sent is not None and not isinstance(sent, str | dict | list | bytes):
-        return exact_json.json_text(sent)  # a number or a boolean: its text identifies it, and fits the column
-    if sent is not None:
-        set_aside.append(Rescued("/messageId", exact_json.json_text(sent), "not a message id"))
-    place = f"{file.rpartition('/')[2]}:{line}:".encode()
-    event["messageId"] = f"line-{ids.content_hash(place + content).hex()}"
-    return str(event["messageId"])
