@@ -19,7 +19,7 @@ from eventlake.schema.rescue import Rescued
 
 _MAX_BYTES = 16 << 20  # of texts that are remembered
 _FEW = 4  # rows per text, at least, for a dictionary
-_MANY_TEXTS = 1000  # below this it does not matter how often each is repeated
+_MANY_TEXTS = 8000  # fewer cost little, however seldom each is repeated
 
 # A sender that makes up keys must not fill the memory.
 _MAX_PARTS = 200
