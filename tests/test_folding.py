@@ -222,7 +222,7 @@ def test_texts_are_forgotten_when_they_are_many(monkeypatch: pytest.MonkeyPatch)
     ids=["keys", "columns", "objects", "shapes"],
 )
 def test_a_sender_that_makes_up_keys_does_not_fill_the_memory(context: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    for limit in ("_MAX_PARTS", "_MAX_COLUMNS", "_MAX_SHAPES"):
+    for limit in ("_MAX_PARTS", "_MAX_SIZE", "_MAX_SHAPES"):
         monkeypatch.setattr(folding, limit, 20)
     folded = Folded()
     lines = [plain_line({"type": "track", "context": context(number)}) for number in range(60)]

@@ -24,7 +24,7 @@ _MANY_TEXTS = 8000  # fewer cost little, however seldom each is repeated
 # A sender that makes up keys must not fill the memory.
 _MAX_PARTS = 200
 _MAX_SHAPES = 200
-_MAX_COLUMNS = 1000  # of all parts, and as many objects
+_MAX_SIZE = 1500  # columns of all parts, and objects in them
 _MAX_CELLS = 4_000_000  # of one part: texts times columns
 
 
@@ -47,6 +47,7 @@ class RepeatedParts:
         self.is_text = parser.is_text
         self.at_top = self._at_top()
         self.owners: dict[str, Path] = {}  # column → path of the part that has it; () for the rest of the events
+        self.size = 0  # columns of all parts, and objects in them
         self._parser = parser
         self._parts: dict[Path, DistinctTexts] = {}
 
@@ -61,11 +62,6 @@ class RepeatedParts:
         return self._parts[path]
 
     @property
-    def columns(self) -> int:
-        """Columns of all parts, or objects in them if these are more."""
-        return sum(max(part.columns.new, part.columns.objects) for part in self._parts.values())
-
-    @property
     def need_review(self) -> bool:
         return any(part.is_seldom_repeated for part in self._parts.values())
 
@@ -77,6 +73,7 @@ class RepeatedParts:
             self.at_top = self._at_top()
         if different or sum(part.size for part in self._parts.values()) > _MAX_BYTES:
             self._parts.clear()
+            self.size = 0
             for name in [name for name, path in self.owners.items() if path]:
                 del self.owners[name]
 
@@ -88,7 +85,7 @@ class DistinctTexts:
         self.numbers: dict[bytes, int] = {}
         self.rows = 0  # that have one of the texts
         self.size = 0
-        self.columns = TableColumns(column_limit=2 * _MAX_COLUMNS)
+        self.columns = TableColumns(column_limit=2 * _MAX_SIZE)
         self._path = path
         self._all_parts = all_parts
         self._before = b"".join(b"{" + exact_json.encode(key) + b":" for key in path)
@@ -102,11 +99,12 @@ class DistinctTexts:
         """The number of a text. Raises NotJsonError and CannotFoldError."""
         number = self.numbers.get(text)
         if number is None:
-            row = self._flattener.rows
+            row, before = self._flattener.rows, self.columns.new + self.columns.objects
             self._flattener.add(*exact_json.parse(self._before + text + self._after))
             names, owners = self._flattener.filled(row), self._all_parts.owners
             is_shared = any(owners.get(name, self._path) != self._path for name in names)
-            is_too_much = self._all_parts.columns > _MAX_COLUMNS or self.columns.new * len(self.numbers) > _MAX_CELLS
+            self._all_parts.size += self.columns.new + self.columns.objects - before
+            is_too_much = self._all_parts.size > _MAX_SIZE or self.columns.new * len(self.numbers) > _MAX_CELLS
             if is_shared or is_too_much:
                 self._flattener.forget(row)
                 raise CannotFoldError
