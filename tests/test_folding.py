@@ -119,7 +119,8 @@ def test_hostile_events_are_flattened_as_if_each_came_alone(lines: list[bytes], 
     assert Folded().rows(lines, take_every=take_every) == one_by_one(lines)
 
 
-CLASHES = ["context_app_name", "Context_App_Name", "context", "Context", "integrations_all", "_metadata"]
+CLASHES = ["context_app_name", "Context_App_Name", "Context", "integrations_all", "_metadata"]
+PARTS = st.dictionaries(st.sampled_from(["app", "App", "app_name", "x"]), json_values() | st.just({"name": "x"}))
 
 
 @given(
@@ -128,8 +129,7 @@ CLASHES = ["context_app_name", "Context_App_Name", "context", "Context", "integr
             st.fixed_dictionaries(
                 {"type": st.just("track")},
                 optional={
-                    "context": st.dictionaries(st.sampled_from(["app", "App", "app_name", "x"]), json_values())
-                    | json_values(),
+                    "context": PARTS | json_values(),
                     "integrations": json_values(),
                     **{key: json_values() for key in CLASHES},
                 },
