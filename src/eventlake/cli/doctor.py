@@ -43,7 +43,7 @@ def doctor(
     as_json: JsonFlag = False,
 ) -> None:
     """Check settings, storage, database, Java and Spark, step by step, each with its fix."""
-    steps = (*STEPS, Step("quick start", _make_archive if quick_start else _find_archive, "spark"))
+    steps = (*STEPS, Step("quick start", lambda place: _archive(place, make=quick_start), "spark"))
     results = list(_results(state.workspace(), steps))
     if as_json:
         output.print_json(results)
@@ -154,19 +154,13 @@ def _twice(_: None, number: int) -> int:
     return 2 * number
 
 
-def _find_archive(place: Workspace) -> str:
+def _archive(place: Workspace, *, make: bool) -> str:
     if not place.settings.spark.master.startswith("local"):
         raise SkippedStep("is for Spark on this machine")
     archive = find_archive()
-    if archive is None:
+    if archive is None and not make:
         raise SkippedStep("`eventlake doctor --quick-start` lets Spark start in half the time, for 120 MB of disk")
-    return str(archive)
-
-
-def _make_archive(place: Workspace) -> str:
-    if not place.settings.spark.master.startswith("local"):
-        raise SkippedStep("is for Spark on this machine")
-    archive = find_archive() or make_archive(state.spark_log(place))
+    archive = archive or make_archive(state.spark_log(place))
     if archive is None:
         raise SkippedStep(f"this Java made no class archive; {state.spark_log(place)} may tell why")
     return str(archive)
