@@ -100,7 +100,7 @@ class PartitionedWriter:
             self._names += 1
             name = f"{self._stem}-{self._names}.parquet"
             content = pa.BufferOutputStream()
-            with_dictionary = [name for name in rows.column_names if name not in _ALL_DIFFERENT]
+            with_dictionary = [column for column in rows.column_names if column not in _ALL_DIFFERENT]
             writer = pq.ParquetWriter(content, rows.schema, use_dictionary=with_dictionary, **WRITER)
             file = _OpenFile(writer, content, name, number, 0, first, last)
             self._open[number, rows.num_columns] = file

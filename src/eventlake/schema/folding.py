@@ -84,13 +84,13 @@ class DistinctTexts:
     def __init__(self, path: Path, all_parts: RepeatedParts) -> None:
         self.numbers: dict[bytes, int] = {}
         self.rows = 0  # that have one of the texts
-        self.size = 0
-        self.columns = TableColumns(column_limit=2 * _MAX_SIZE)
+        self.size = 0  # of the texts, in bytes
         self._path = path
         self._all_parts = all_parts
         self._before = b"".join(b"{" + exact_json.encode(key) + b":" for key in path)
         self._after = b"}" * len(path)
-        self._flattener = Flattener(self.columns)
+        self._columns = TableColumns(column_limit=2 * _MAX_SIZE)
+        self._flattener = Flattener(self._columns)
         self._values: dict[Place, pa.Array] = {}
         self._rescued: dict[int, list[Rescued]] = {}
         self._in_values = 0
@@ -99,12 +99,12 @@ class DistinctTexts:
         """The number of a text. Raises NotJsonError and CannotFoldError."""
         number = self.numbers.get(text)
         if number is None:
-            row, before = self._flattener.rows, self.columns.new + self.columns.objects
+            row, before = self._flattener.rows, self._columns.new + self._columns.objects
             self._flattener.add(*exact_json.parse(self._before + text + self._after))
             names, owners = self._flattener.filled(row), self._all_parts.owners
             is_shared = any(owners.get(name, self._path) != self._path for name in names)
-            self._all_parts.size += self.columns.new + self.columns.objects - before
-            is_too_much = self._all_parts.size > _MAX_SIZE or self.columns.new * len(self.numbers) > _MAX_CELLS
+            self._all_parts.size += self._columns.new + self._columns.objects - before
+            is_too_much = self._all_parts.size > _MAX_SIZE or self._columns.new * len(self.numbers) > _MAX_CELLS
             if is_shared or is_too_much:
                 self._flattener.forget(row)
                 raise CannotFoldError
@@ -137,10 +137,10 @@ class FoldingFlattener:
     """Collects the events of one table; `take` gives what was collected and starts anew."""
 
     def __init__(self, *, known: Iterable[str], column_limit: int, parts: RepeatedParts) -> None:
-        self._parts = parts
         self.takes_whole = False
-        self._rest = Flattener(TableColumns(known=known, column_limit=column_limit, owners=parts.owners))
-        self._whole = Flattener(TableColumns(known=known, column_limit=column_limit))
+        self._parts = parts
+        self._columns = TableColumns(known=known, column_limit=column_limit, owners=parts.owners)
+        self._rest = Flattener(self._columns)
         self._shapes: dict[tuple[str | Path, ...], _Shape] = {}  # by keys in `context` and paths of other parts
 
     def add(self, event: dict[str, Any], set_aside: list[Rescued]) -> None:
@@ -203,7 +203,7 @@ class FoldingFlattener:
     def take_whole(self) -> None:
         """Take events as `exact_json` gives them from now on."""
         self.takes_whole = True
-        self._rest = self._whole
+        self._rest = Flattener(TableColumns(known=self._columns.known, column_limit=self._columns.limit))
 
 
 class _Shape(NamedTuple):
