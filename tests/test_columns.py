@@ -3,9 +3,12 @@
 import json
 from decimal import Decimal
 
+import pyarrow as pa
 import pytest
 
 from conftest import Lake, track
+from eventlake.errors import InternalError
+from eventlake.lake.staging import rows_with
 
 
 def test_the_whole_event_is_flattened_with_its_containers_as_prefix(lake: Lake) -> None:
@@ -183,3 +186,33 @@ def test_past_the_column_limit_the_most_used_columns_win(lake: Lake) -> None:
     ]
     assert len(kept) + len(shown) == 40
     assert any("column" in notice for notice in report[0]["notices"])
+
+
+def test_a_file_holds_only_values_of_its_own_rows(lake: Lake) -> None:
+    hours = {"first-locale": "2026-01-05T10:00:00Z", "second-locale": "2026-01-05T11:00:00Z"}
+    lake.sync_of(
+        *(
+            track(message_id=f"{locale} {number}", receivedAt=received, context={"locale": locale})
+            for locale, received in hours.items()
+            for number in range(40)
+        )
+    )
+    files = [path.read_bytes() for path in lake.root.glob("segment-data/data/**/*.parquet")]
+    texts = {frozenset(locale for locale in hours if locale.encode() in content) for content in files}
+    assert texts == {frozenset({locale}) for locale in hours}
+
+
+def test_of_two_values_at_one_place_the_second_is_marked(lake: Lake) -> None:
+    lake.sync_of(track("Clicked", "m1", properties={"n": 1}))
+    line = json.dumps(track("Clicked", "m2", properties={"n": "n/a"})).encode()
+    lake.sync_of(line.replace(b'"n/a"', b'"n/a", "n": 5'))
+    rescued = json.loads(lake.rows("track_clicked")[1]["_rescued_data"])
+    assert {place: entry["value"] for place, entry in rescued.items()} == {
+        "/properties/n": "n/a",
+        "/properties/n~#2": 5,
+    }
+
+
+def test_a_place_that_is_staged_twice_is_an_error_not_a_lost_column() -> None:
+    with pytest.raises(InternalError, match="staged twice"):
+        rows_with([("a", pa.array([1])), ("a", pa.array([2]))])
