@@ -13,7 +13,7 @@ from bench.contestants import settle_in
 from bench.runs import Entry, run
 from bench.scenarios import Scale, whole_task
 
-_EVENTS = 250_000  # under two minutes on two quiet cores
+_EVENTS = 250_000
 _STATED = 5.0  # times as long as a steady sync takes naive Spark, with a million events
 _LEAST = _STATED / 2  # fewer events are more start-up, and other machines are other machines
 
