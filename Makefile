@@ -69,7 +69,7 @@ bench: $(BENCH_DONE) ## Measure what a load costs, here and elsewhere; see docs/
 	$(BIN)/python -m bench $(ARGS)
 
 .PHONY: bench-smoke
-bench-smoke: $(DEV_DONE) ## Fail if loads have become slow; some minutes.
+bench-smoke: $(DEV_DONE) ## Fail if loads have become slow; about two minutes.
 	$(BIN)/python -m bench.smoke
 
 .PHONY: bench-lossless

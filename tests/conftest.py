@@ -15,10 +15,10 @@ import pytest
 
 from eventlake.archive import layout as archive
 from eventlake.control.sources import Source
+from eventlake.events import instants
 from eventlake.lake.layout import HOUR
 from eventlake.query import query
 from eventlake.runners.spark import SparkRunner
-from eventlake.schema import instants
 from eventlake.sync import jobs
 from eventlake.sync.jobs import Job
 from eventlake.sync.run import run

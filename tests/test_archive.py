@@ -18,7 +18,7 @@ from eventlake.archive import layout, reader
 from eventlake.archive.importer import Imported, find_raw_files, import_file
 from eventlake.archive.reader import Digested, Lines, LongLine, UnreadableFileError, read_lines
 from eventlake.errors import InvalidSettingsError
-from eventlake.schema import instants
+from eventlake.events import instants
 from eventlake.storage.base import Storage, new_digest
 from eventlake.storage.local import LocalStorage
 

@@ -15,9 +15,9 @@ import pytest
 from conftest import Lake, SetClock
 from eventlake.archive.importer import import_file
 from eventlake.demo.events import Recipe, write_archive
+from eventlake.events import instants
 from eventlake.query import query
 from eventlake.runners.spark import SparkRunner
-from eventlake.schema import instants
 from eventlake.sync import jobs
 
 TABLE = "track_measured"

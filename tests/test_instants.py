@@ -8,8 +8,10 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 from hypothesis.strategies import DrawFn
 
-from eventlake.schema import instants
-from eventlake.schema.instants import FIRST, LAST, Instant, parse, parse_all
+from eventlake.events import instants
+from eventlake.events.instants import FIRST, LAST, Instant, parse
+from eventlake.schema import instant_columns
+from eventlake.schema.instant_columns import parse_all
 from strategies import date_times, texts
 
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
@@ -74,7 +76,7 @@ def test_a_column_is_read_at_once_as_one_by_one_or_not_at_all(column: list[str |
     at_once = parse_all(pa.array(column, pa.string()))
     if at_once is None:
         return
-    assert at_once.type == instants.ARROW
+    assert at_once.type == instant_columns.ARROW
     one_by_one = [None if text is None else parse(text) for text in column]
     assert at_once.cast(pa.int64()).to_pylist() == [instant and instant.micros for instant in one_by_one]
     assert all(instant and instant.exact for text, instant in zip(column, one_by_one, strict=True) if text is not None)

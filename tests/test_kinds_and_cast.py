@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec import Raw
 
-from eventlake.schema import instants
+from eventlake.events import instants
 from eventlake.schema.cast import (
     BESIDE_THE_CELL,
     CUT,

@@ -17,7 +17,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from conftest import InProcess, Lake
-from eventlake.schema import instants
+from eventlake.events import instants
 from eventlake.schema.flatten import CONTAINERS, MAX_DEPTH
 from eventlake.schema.names import column_name
 from eventlake.sync.verify import verify

@@ -8,7 +8,7 @@ from typing import Any
 import pyarrow.parquet as pq
 
 from conftest import Lake, SetClock, track
-from eventlake.schema import instants
+from eventlake.events import instants
 from eventlake.schema.types import ColumnType
 from eventlake.sync import jobs
 from eventlake.sync.jobs import Job

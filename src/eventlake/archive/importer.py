@@ -17,7 +17,8 @@ from isal import igzip
 from eventlake.archive import layout
 from eventlake.archive.reader import Lines, UnreadableFileError, read_lines
 from eventlake.errors import InvalidSettingsError
-from eventlake.schema import exact_json, instants
+from eventlake.events import instants
+from eventlake.schema import exact_json
 from eventlake.storage.base import Storage, new_digest
 
 _LOOK_AT = 1000  # lines searched for the day on which a file's events were received

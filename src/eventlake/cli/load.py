@@ -12,8 +12,8 @@ from eventlake.cli.sources import assignments
 from eventlake.cli.state import JsonFlag
 from eventlake.control.sources import Source
 from eventlake.errors import EventLakeError, InvalidSettingsError, NotFoundError
+from eventlake.events import instants
 from eventlake.events.envelope import CALLS
-from eventlake.schema import instants
 from eventlake.schema.types import ColumnType
 from eventlake.sync import jobs
 from eventlake.sync.jobs import Job

@@ -121,8 +121,9 @@ def write(sink: pa.NativeFile, messages: Ids) -> None:
     fences = np.append(np.searchsorted(messages["high"], first_bytes), len(messages)).astype("<u8")
     sink.write(MAGIC + len(messages).to_bytes(8, "little"))
     sink.write(fences.tobytes())
-    for name, values in messages.arrays.items():
-        sink.write(np.ascontiguousarray(values, FIELDS[name]).tobytes())
+    for name, dtype in FIELDS.items():
+        if name in messages.arrays:
+            sink.write(np.ascontiguousarray(messages[name], dtype).tobytes())
 
 
 class IdFile:

@@ -9,7 +9,6 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from eventlake.lake.layout import LakeRules
-from eventlake.schema.kinds import dense
 from eventlake.storage.base import Storage, new_digest
 
 # Version 2.6 gives INT64 microseconds in UTC, not the INT96 that Iceberg and others refuse. Hourly files are small, and
@@ -79,13 +78,9 @@ class PartitionedWriter:
         """Append rows, which have a `received_at` column, to the files of their partitions."""
         received = rows.column("received_at").cast(pa.int64()).combine_chunks()
         order = pc.sort_indices(received)
-        micros = received.take(order).to_numpy()
+        rows, micros = rows.take(order), received.take(order).to_numpy()
         numbers = micros // self._rules.date_partition.width
         starts: Any = np.flatnonzero(np.append(True, numbers[1:] != numbers[:-1]))
-        # Dictionaries are quick to sort. Files get plain columns: a dictionary would bring values of other files along,
-        # which would then outlive their own.
-        sorted_rows = rows.take(order)
-        rows = pa.table([dense(column.combine_chunks()) for column in sorted_rows.columns], names=rows.column_names)
         for start, stop in zip(starts, [*starts[1:], len(numbers)], strict=True):
             self._append(int(numbers[start]), rows.slice(start, stop - start), micros[start:stop])
         if sum(file.content.tell() for file in self._open.values()) > self._max_bytes:

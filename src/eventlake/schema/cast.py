@@ -14,8 +14,9 @@ from typing import Any, NamedTuple
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from eventlake.schema import instants
-from eventlake.schema.kinds import Kind, Typed, dense
+from eventlake.events import instants
+from eventlake.schema import instant_columns
+from eventlake.schema.kinds import Kind, Typed
 from eventlake.schema.numbers import to_decimal, to_decimals
 from eventlake.schema.types import ColumnType
 
@@ -55,8 +56,6 @@ class _Cell(NamedTuple):
 
 def cast(column: Typed, target: ColumnType, *, keep_rounded: bool = True) -> Cast:
     """Values of one kind in the column's type."""
-    if pa.types.is_dictionary(column.values.type):
-        return _cast_distinct(column, target, keep_rounded)
     at_once = _cast_at_once(column, target)
     if at_once is not None:
         return Cast(at_once, [])
@@ -69,16 +68,6 @@ def cast(column: Typed, target: ColumnType, *, keep_rounded: bool = True) -> Cas
         if cell.reason and (keep_rounded or not cell.rounded):
             misfits.append(Misfit(row, value_text(column.kind, value), cell.reason))
     return Cast(pa.array(cells, _CELLS.get(target, target.arrow)).cast(target.arrow), misfits)
-
-
-def _cast_distinct(column: Typed, target: ColumnType, keep_rounded: bool) -> Cast:
-    """Cast each distinct text once, if all fit."""
-    if target is ColumnType.STRING:
-        return Cast(column.values, [])
-    distinct = cast(column._replace(values=column.values.dictionary), target, keep_rounded=keep_rounded)
-    if distinct.misfits:
-        return cast(column._replace(values=dense(column.values)), target, keep_rounded=keep_rounded)
-    return Cast(distinct.values.take(column.values.indices), [])
 
 
 # Timestamp cells are made from microseconds: datetime objects would be slower and say nothing more.
@@ -99,7 +88,7 @@ def _cast_at_once(column: Typed, target: ColumnType) -> pa.Array | None:
         case (Kind.NUMBER, ColumnType.DECIMAL):
             return to_decimals(column.values)
         case (Kind.TEXT, ColumnType.TIMESTAMP):
-            return instants.parse_all(column.values)
+            return instant_columns.parse_all(column.values)
         case _:
             return None
 

@@ -67,25 +67,46 @@ class _Place(NamedTuple):
 
 
 class TableColumns:
-    """Which columns a table has, and at which places of its events their values were found."""
+    """Which columns a table has, and at which places of its events their values are found."""
 
-    def __init__(
-        self,
-        *,
-        known: Iterable[str] = (),
-        column_limit: int = 2000,
-        owners: dict[str, tuple[str, ...]] | None = None,
-    ) -> None:
+    def __init__(self, *, known: Iterable[str] = (), column_limit: int = 2000) -> None:
         self.known = frozenset(known)
-        self.owners = owners  # of columns, if other places of the events are collected elsewhere: see `folding`
-        self.limit = max(column_limit, len(self.known))
         self.places: dict[str, list[_Place]] = {}
-        self.new = 0
         self.objects = 0
+        self._limit = max(column_limit, len(self.known))
+        self._new: set[str] = set()
+        self._own: dict[tuple[str, ...], bool] = {}  # path → whether it has its column to itself
+        self._owners: dict[str, tuple[str, ...]] = {}
 
+    @property
+    def max_objects(self) -> int:
+        return self._limit * 4
 
-class ColumnSharedError(Exception):
-    """A column is collected elsewhere, so it cannot be told which of its values in an event comes first."""
+    def has_own(self, path: tuple[str, ...]) -> bool:
+        """Whether values from here go to a column that is for this place only, whatever else an event holds.
+
+        The first place that asks for a column gets it. The answer is the same ever after.
+        """
+        if path not in self._own:
+            name = names.column_name(*path)
+            self._own[path] = name not in self._owners and self.refused(name, pointer(path)) is None
+            if self._own[path]:
+                self._owners[name] = path
+                self.add(name)
+        return self._own[path]
+
+    def refused(self, name: str, place: str) -> str | None:
+        """Why a column cannot be had for this place."""
+        if names.OWNED_COLUMNS.get(name, place) != place:
+            return f"the column {name} is for {names.OWNED_COLUMNS[name]}"
+        if name in names.PARTITION_KEYS:
+            return f"{name} is the name of a partition"
+        is_new = name not in self.known and name not in self._new
+        return NO_ROOM if is_new and len(self.known) + len(self._new) >= self._limit else None
+
+    def add(self, name: str) -> None:
+        if name not in self.known:
+            self._new.add(name)
 
 
 class Flattener:
@@ -107,18 +128,6 @@ class Flattener:
 
     def rescue(self, row: int, entry: Rescued) -> None:
         self._rescued.setdefault(row, []).append(entry)
-
-    def forget(self, row: int) -> None:
-        """Undo what was added from this row on, the last row being one that may be there in part."""
-        for place in self._places:
-            del place.values[row:]
-        for later in range(row, self.rows + 1):
-            self._rescued.pop(later, None)
-        self.rows = row
-
-    def filled(self, row: int) -> frozenset[str]:
-        """The columns for which the row that was added last has values."""
-        return frozenset(place.column for place in self._places if len(place.values) > row)
 
     def take(self) -> Chunk:
         columns = []
@@ -164,8 +173,6 @@ class Flattener:
         spellings = self._table.places.get(name, [])
         values = place.shared.get(key)
         if values is None:
-            if self._table.owners and self._table.owners.get(name):
-                raise ColumnSharedError(name)
             reason = self._no_column(name, pointer(path), spellings, row)
             if reason:
                 self.rescue(row, Rescued(pointer(path), _text(value), reason))
@@ -180,31 +187,25 @@ class Flattener:
         return values
 
     def _no_column(self, name: str, place: str, spellings: list[_Place], row: int) -> str | None:
-        if names.OWNED_COLUMNS.get(name, place) != place:
-            return f"the column {name} is for {names.OWNED_COLUMNS[name]}"
-        if name in names.PARTITION_KEYS:
-            return f"{name} is the name of a partition"
+        reason = self._table.refused(name, place)
+        if reason:
+            return reason
         if _filled(spellings, row):
             return f"another key has the column {name} in this event"
         if len(spellings) >= MAX_SPELLINGS:
             return f"more than {MAX_SPELLINGS} spellings of the column {name}"
-        table = self._table
-        if not spellings and name not in table.known and len(table.known) + table.new >= table.limit:
-            return NO_ROOM
         return None
 
     def _learn(self, place: _Place) -> list[Any]:
         spellings = self._table.places.setdefault(place.column, [])
         if not spellings:
             lists = place.owner.leaves
-            self._table.new += place.column not in self._table.known
+            self._table.add(place.column)
         else:
             for other in spellings:
                 if other.key in other.owner.leaves:
                     other.owner.shared[other.key] = other.owner.leaves.pop(other.key)
             lists = place.owner.shared
-        if self._table.owners is not None:
-            self._table.owners[place.column] = ()
         values = lists[place.key] = []
         spellings.append(place)
         self._places.append(place)
@@ -217,7 +218,7 @@ class Flattener:
                 self.rescue(row, Rescued(pointer(path), "{}", "an empty object has no column"))
         elif len(path) >= MAX_DEPTH:
             self._walk(place, {key: encode(value)}, row)
-        elif self._table.objects >= self._table.limit * 4:
+        elif self._table.objects >= self._table.max_objects:
             self.rescue(row, Rescued(pointer(path), json_text(value), "too many different objects in this table"))
         else:
             self._table.objects += 1

@@ -11,7 +11,8 @@ from typing import Any, NamedTuple, TypeVar
 import pyarrow as pa
 from msgspec import Raw
 
-from eventlake.schema import instants
+from eventlake.events import instants
+from eventlake.schema import instant_columns
 from eventlake.schema.numbers import fits_decimal, to_decimals
 from eventlake.schema.types import Seen
 
@@ -108,23 +109,16 @@ Key = TypeVar("Key")
 
 
 def joined(parts: Sequence[tuple[int, Mapping[Key, pa.Array]]]) -> dict[Key, pa.Array]:
-    """Parts with so many rows each as one, column by column; a part may lack a column, or have it as a dictionary."""
-    columns = {}
-    for key in dict.fromkeys(key for _, part in parts for key in part):
-        types = {part[key].type for _, part in parts if key in part}
-        arrays = [part[key] if key in part else pa.nulls(rows, min(types, key=str)) for rows, part in parts if rows]
-        columns[key] = pa.concat_arrays(arrays if len(types) == 1 else map(dense, arrays))
-    return columns
-
-
-def dense(values: pa.Array) -> pa.Array:
-    """Values that may be a dictionary, as plain ones."""
-    return values.dictionary_decode() if pa.types.is_dictionary(values.type) else values
+    """Parts with so many rows each as one, column by column; a part may lack a column."""
+    types = {key: values.type for _, part in parts for key, values in part.items()}
+    return {
+        key: pa.concat_arrays([part[key] if key in part else pa.nulls(rows, of) for rows, part in parts])
+        for key, of in types.items()
+    }
 
 
 def seen_in(typed: Typed) -> Seen:
     """What a column's values tell about the type it should have."""
-    distinct = typed.values.dictionary if pa.types.is_dictionary(typed.values.type) else typed.values
     match typed.kind:
         case Kind.INTEGER:
             return Seen.INTEGER
@@ -133,9 +127,9 @@ def seen_in(typed: Typed) -> Seen:
         case Kind.JSON:
             return Seen.NESTED
         case Kind.NUMBER:
-            return Seen.NUMBER if _all_fit_decimal(distinct) else Seen.NUMBER | Seen.HUGE
+            return Seen.NUMBER if _all_fit_decimal(typed.values) else Seen.NUMBER | Seen.HUGE
         case Kind.TEXT:
-            return Seen.TIMESTAMP if _all_instants(distinct) else Seen.TEXT
+            return Seen.TIMESTAMP if _all_instants(typed.values) else Seen.TEXT
 
 
 def _all_fit_decimal(numbers: pa.Array) -> bool:
@@ -146,4 +140,4 @@ def _all_instants(texts: pa.Array) -> bool:
     present = texts.drop_null()
     if instants.parse(present[0].as_py()) is None:  # most text columns are told by their first value
         return False
-    return instants.parse_all(present) is not None or all(map(instants.parse, present.to_pylist()))
+    return instant_columns.parse_all(present) is not None or all(map(instants.parse, present.to_pylist()))

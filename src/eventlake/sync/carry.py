@@ -12,9 +12,10 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from msgspec import Raw
 
+from eventlake.events import instants
 from eventlake.lake import ids
 from eventlake.lake.staging import RECEIVED, RESCUED, field_name, rows_with
-from eventlake.schema import exact_json, instants, names, rescue
+from eventlake.schema import exact_json, names, rescue
 from eventlake.schema.cast import BESIDE_THE_CELL, REASONS
 from eventlake.schema.evolve import Column
 from eventlake.schema.kinds import Place, by_kind

@@ -3,7 +3,7 @@
 from dataclasses import dataclass, field, replace
 
 from eventlake.control.sources import Source
-from eventlake.schema.instants import FIRST, LAST
+from eventlake.events.instants import FIRST, LAST
 from eventlake.schema.types import ColumnType
 from eventlake.sync.dedupe import Mode
 from eventlake.sync.stage import Scope

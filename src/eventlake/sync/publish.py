@@ -22,7 +22,7 @@ from eventlake.schema import names, rescue
 from eventlake.schema.cast import NO_ROOM, cast, value_text
 from eventlake.schema.evolve import Column
 from eventlake.schema.exact_json import rescued_in
-from eventlake.schema.kinds import Place, Typed, dense, joined
+from eventlake.schema.kinds import Place, Typed, joined
 from eventlake.schema.names import RESCUED_COLUMN
 from eventlake.schema.rescue import Rescued
 from eventlake.schema.types import ColumnType
@@ -161,7 +161,7 @@ def _typed(group: list[pa.RecordBatch], share: TableShare, keep_rounded: bool, c
 
 def _one_of(arrays: list[pa.Array]) -> pa.Array:
     """A column found at several places; no row has it at more than one."""
-    return arrays[0] if len(arrays) == 1 else pc.coalesce(*map(dense, arrays))
+    return arrays[0] if len(arrays) == 1 else pc.coalesce(*arrays)
 
 
 class _Rescues:

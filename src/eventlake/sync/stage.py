@@ -4,7 +4,10 @@ One task takes some raw files and writes one staged file. Its result tells the d
 was seen, and holds no data. Buffers are small: memory does not depend on the size of the input.
 """
 
+import functools
 import uuid
+from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
@@ -13,6 +16,7 @@ import pyarrow as pa
 from isal.isal_zlib import crc32
 
 from eventlake.archive import layout as archive
+from eventlake.archive.columnar import ColumnReader
 from eventlake.archive.reader import Lines, UnreadableFileError, opened, read_lines
 from eventlake.events.envelope import reject_reason
 from eventlake.lake import ids
@@ -20,14 +24,17 @@ from eventlake.lake.layout import STAGE, LakeRules
 from eventlake.lake.quarantine import Quarantined, QuarantineFile
 from eventlake.lake.staging import IdSegment, Segment, StagedFile
 from eventlake.schema import exact_json
-from eventlake.schema.event_json import EventParser
 from eventlake.schema.evolve import Evidence, join
-from eventlake.schema.folding import CannotFoldError, RepeatedParts
 from eventlake.storage.base import Storage
 from eventlake.sync.message_id import message_id_of_line
 from eventlake.sync.no_gc import without_gc
-from eventlake.sync.table_buffer import TableBuffer
+from eventlake.sync.table_buffer import TableBuffer, Taken
+from eventlake.sync.whole_lines import WholeLines
 
+BYTES_AT_ONCE = 64 << 20  # of raw lines that are read as columns
+BYTES_PER_LINE = 100  # that a line takes in memory besides
+FEWEST_AT_ONCE = 1000  # lines; for fewer it is not worth it
+LEARN_FROM = 1000  # lines, before any is read as columns
 ROWS_PER_CHUNK = 4096  # more rows fall out of the processor's cache while they are lists
 BYTES_IN_BUFFERS = 64 << 20  # of raw lines, over all tables
 IDS_PER_SEGMENT = 1_000_000
@@ -117,6 +124,12 @@ def stage(context: StageContext, files: list[RawFile]) -> StageResult:
     )
 
 
+@functools.lru_cache(maxsize=1)
+def _reader_for(run_id: str) -> ColumnReader:  # noqa: ARG001 # another run may be of another source, with other keys
+    """The reader of all tasks that a worker does for a run, so that keys are learned once."""
+    return ColumnReader()
+
+
 class _NotAnEventError(Exception):
     """Why a line of JSON goes to the quarantine."""
 
@@ -130,11 +143,13 @@ class _Task:
         self._context = context
         self._staged = staged
         self._quarantine = quarantine
-        self._parser = EventParser()
-        self._parts = RepeatedParts(self._parser)
+        self._reader = _reader_for(context.run_id)
+        self._lines: list[bytes] = []
+        self._origins: list[tuple[int, int, int]] = []  # file, number of the first line, and how many lines
+        self._bytes = 0
         self._buffers: dict[str, TableBuffer] = {}  # by segment type
         self._by_name: dict[tuple[str, str], TableBuffer] = {}  # by call and event name, as sent
-        self._bytes = 0
+        self._bytes_in_buffers = 0
         self._ids: list[ids.Ids] = []
         self._ids_pending = 0
         self._new_tables = 0
@@ -145,7 +160,7 @@ class _Task:
             with opened(self._context.storage, file.path) as raw:
                 for block in read_lines(raw):
                     if isinstance(block, Lines):
-                        self._take_lines(count, block)
+                        self._add(count, block)
                     else:
                         count.lines += 1
                         line = Quarantined(file.path, block.number, "line_too_long", None, block.size, block.sample)
@@ -154,45 +169,71 @@ class _Task:
         except UnreadableFileError as error:
             count.error = str(error)
 
-    def _take_lines(self, count: FileCount, block: Lines) -> None:
-        path = count.file.path
-        number = block.first - 1
-        for line in block.lines:
-            number += 1
-            if not line or line.isspace():
-                continue
-            count.lines += 1
-            try:
-                self._take_line(count.file, number, line)
-            except exact_json.NotJsonError as error:
-                self._reject(count, Quarantined(path, number, error.reason, str(error), len(line), line))
-            except _NotAnEventError as error:
-                self._reject(count, Quarantined(path, number, str(error), None, len(line), line))
-        if self._bytes > BYTES_IN_BUFFERS:
-            self._flush_all()
+    def _add(self, count: FileCount, block: Lines) -> None:
+        self._lines += block.lines
+        self._origins.append((count.file.number, block.first, len(block.lines)))
+        self._bytes += sum(map(len, block.lines)) + BYTES_PER_LINE * len(block.lines)
+        if self._bytes >= BYTES_AT_ONCE:
+            self._take_pending()
 
-    def _take_line(self, file: RawFile, number: int, line: bytes) -> None:
-        event, set_aside = self._parser.parse(line)
-        buffer = self._buffer_for(event)
-        if buffer.takes_whole:
+    def _take_pending(self) -> None:
+        """Take the lines read so far: all at once where nothing is special about them, one by one the others."""
+        lines, self._lines = self._lines, []
+        origins, self._origins = self._origins, []
+        self._bytes = 0
+        file_of = np.repeat([file for file, _, _ in origins], [count for _, _, count in origins]).astype("<u4")
+        number_of = np.concatenate([np.arange(first, first + count) for _, first, count in origins])
+        left = np.ones(len(lines), bool)
+        if len(lines) >= FEWEST_AT_ONCE:
+            self._learn_from(lines)
+            whole = WholeLines(self._reader.read(lines), self._table_for)
+            left = ~whole.taken
+            for number, taken in zip(*np.unique(file_of[~left], return_counts=True), strict=True):
+                self.counts[int(number)].lines += int(taken)
+            for table, rows in whole.by_table(lines, file_of, self._day_of_file):
+                self._stage(table, rows)
+        for place in np.flatnonzero(left):
+            self._take_line(self.counts[int(file_of[place])], int(number_of[place]), lines[place])
+
+    def _learn_from(self, lines: Sequence[bytes]) -> None:
+        if not self._reader.has_learned:
+            for line in lines[:: max(1, len(lines) // LEARN_FROM)]:
+                with suppress(exact_json.NotJsonError):
+                    self._reader.learn(exact_json.parse(line).value)
+
+    def _take_line(self, count: FileCount, number: int, line: bytes) -> None:
+        """Take a line as it comes, whatever it holds."""
+        if not line or line.isspace():
+            return
+        count.lines += 1
+        path = count.file.path
+        try:
             event, set_aside = exact_json.parse(line)
-        self._bytes += len(line)
+            buffer = self._buffer_for(event)
+        except exact_json.NotJsonError as error:
+            self._reject(count, Quarantined(path, number, error.reason, str(error), len(line), line))
+            return
+        except _NotAnEventError as error:
+            self._reject(count, Quarantined(path, number, str(error), None, len(line), line))
+            return
+        self._reader.learn(event)
         message_id = event.get("messageId")
         if type(message_id) is not str or not message_id:
-            message_id = message_id_of_line(event, set_aside, file=file.path, line=number, content=line)
-        try:
-            buffer.add(
-                event, set_aside, message_hash=ids.message_hash(message_id), digest=crc32(line), file=file.number
-            )
-        except CannotFoldError:
-            self._flush(buffer)
-            buffer.take_whole()
-            self._take_line(file, number, line)
-            return
+            message_id = message_id_of_line(event, set_aside, file=path, line=number, content=line)
+        message_hash = ids.message_hash(message_id)
+        buffer.add(event, set_aside, message_hash=message_hash, digest=crc32(line), file=count.file.number)
+        self._bytes_in_buffers += len(line)
         if len(buffer) >= ROWS_PER_CHUNK:
             self._flush(buffer)
-            if self._parts.need_review:
-                self._flush_all()
+        if self._bytes_in_buffers > BYTES_IN_BUFFERS:
+            self._flush_all()
+
+    def _table_for(self, call: str, name: str) -> TableBuffer | None:
+        """The table of events with this name; None if there is none, for whatever reason."""
+        try:
+            return self._buffer_for({"type": call, "event": name})
+        except _NotAnEventError:
+            return None
 
     def _buffer_for(self, event: Any) -> TableBuffer:
         """The buffer of an event's table."""
@@ -224,7 +265,7 @@ class _Task:
         self.tables[segment_type] = StagedTable()
         columns = known.get(segment_type, ())
         limit = self._context.column_limit
-        buffer = TableBuffer(segment_type, known=columns, column_limit=limit, parts=self._parts)
+        buffer = TableBuffer(segment_type, known=columns, column_limit=limit)
         self._buffers[segment_type] = buffer
         return buffer
 
@@ -235,13 +276,14 @@ class _Task:
     def _flush_all(self) -> None:
         for buffer in self._buffers.values():
             self._flush(buffer)
-        self._parts.review()
-        self._bytes = 0
+        self._bytes_in_buffers = 0
 
     def _flush(self, buffer: TableBuffer) -> None:
-        if not len(buffer):
-            return
-        rows, messages, evidence = buffer.take(self._day_of_file)
+        if len(buffer):
+            self._stage(buffer, buffer.take(self._day_of_file))
+
+    def _stage(self, buffer: TableBuffer, taken: Taken) -> None:
+        rows, messages, evidence = taken
         wanted = self._in_scope(buffer.segment_type, messages["received"])
         if wanted is not None:
             for number, skipped in zip(*np.unique(messages["file"][~wanted], return_counts=True), strict=True):
@@ -287,6 +329,8 @@ class _Task:
             self._ids, self._ids_pending = [], 0
 
     def finish(self) -> None:
+        if self._lines:
+            self._take_pending()
         self._flush_all()
         self._flush_ids()
         self.tables = {name: table for name, table in self.tables.items() if table.rows}

@@ -4,18 +4,11 @@ import re
 from datetime import UTC, datetime, timedelta
 from typing import NamedTuple
 
-import pyarrow as pa
-import pyarrow.compute as pc
-
-ARROW = pa.timestamp("us", tz="UTC")
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _MICROSECOND = timedelta(microseconds=1)
 FIRST = (datetime.min.replace(tzinfo=UTC) - _EPOCH) // _MICROSECOND
 LAST = (datetime.max.replace(tzinfo=UTC) - _EPOCH) // _MICROSECOND
 
-# Seconds may be missing, as ISO-8601 allows; a date alone is not an instant. There is no year 0000, as in `datetime`.
-_YEAR = r"(\d{3}[1-9]|\d{2}[1-9]\d|\d[1-9]\d{2}|[1-9]\d{3})"
-_ZONED = rf"^{_YEAR}-\d\d-\d\dT\d\d:\d\d(:\d\d(\.\d{{1,6}})?)?(Z|[+-]\d\d(:?\d\d)?)$"
 _DATE_TIME = re.compile(
     r"(\d{4})-(\d\d)-(\d\d)T(\d\d):(\d\d)(?::(\d\d)(?:\.(\d+))?)?(?:Z|([+-])(\d\d)(?::?(\d\d))?)?", re.ASCII
 )
@@ -51,22 +44,18 @@ def parse(text: str) -> Instant | None:
     return Instant(micros, not fraction[6:].strip("0")) if FIRST <= micros <= LAST else None
 
 
-def parse_all(texts: pa.Array) -> pa.Array | None:
-    """The instants of a column at once; None if any text needs a closer look."""
-    if not pc.all(pc.match_substring_regex(texts, _ZONED)).as_py():
-        return None
-    try:
-        instants = pc.cast(texts, ARROW)
-    except pa.ArrowInvalid:
-        return None
-    bounds = pc.min_max(instants.cast(pa.int64())).as_py()
-    within = bounds["min"] is None or FIRST <= bounds["min"] <= bounds["max"] <= LAST
-    return instants if within else None
-
-
 def to_text(micros: int) -> str:
     """An instant as ISO-8601 text in UTC."""
     return (_EPOCH + timedelta(microseconds=micros)).isoformat().replace("+00:00", "Z")
+
+
+def to_milliseconds(micros: int) -> str:
+    """An instant as the text that Segment writes: always with three decimals.
+
+    >>> to_milliseconds(0)
+    '1970-01-01T00:00:00.000Z'
+    """
+    return (_EPOCH + timedelta(microseconds=micros)).isoformat(timespec="milliseconds").replace("+00:00", "Z")
 
 
 def micros_of(moment: datetime) -> int:

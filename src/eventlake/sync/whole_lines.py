@@ -1,0 +1,153 @@
+"""From lines that were read as columns (see `archive.columnar`) to rows of their tables.
+
+A line comes this way only if nothing about it is special: it has a table and a message id, and each of its values has
+a column to itself. Any other is left to the exact reader, like those that were not read whole.
+"""
+
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+from isal.isal_zlib import crc32
+
+from eventlake.archive.columnar import Leaf, Path, Read
+from eventlake.lake import ids
+from eventlake.schema import names
+from eventlake.schema.kinds import Kind, Place
+from eventlake.schema.rescue import pointer
+from eventlake.sync.table_buffer import TableBuffer, Taken, received_micros
+
+Array = npt.NDArray[Any]
+
+
+class WholeLines:
+    """Lines that were read, and the table of each."""
+
+    def __init__(self, read: Read, table_for: Callable[[str, str], TableBuffer | None]) -> None:
+        self._leaves = read.leaves
+        self._tables: list[TableBuffer] = []
+        self._table_of = np.full(len(read.whole), -1)  # its number, for each line
+        self._find_tables(table_for)
+        self._leave_out_without_id()
+        self._leave_out_shared_columns()
+
+    @property
+    def taken(self) -> Array:
+        """Which lines go to a table."""
+        return self._table_of >= 0
+
+    def _texts(self, *path: str) -> tuple[Array, pa.Array]:
+        """The lines that have a text there, and their texts."""
+        for leaf in self._leaves:
+            if leaf.path == path and leaf.kind is Kind.TEXT:
+                return leaf.rows, leaf.values
+        return np.empty(0, np.int64), pa.array([], pa.string())
+
+    def _find_tables(self, table_for: Callable[[str, str], TableBuffer | None]) -> None:
+        calls, call_of = self._numbered("type")
+        events, event_of = self._numbered("event")
+        event_of[call_of != _number(calls, "track")] = -1
+        pairs, pair_of = np.unique(call_of * (len(events) + 1) + event_of + 1, return_inverse=True)
+        numbers: dict[str, int] = {}
+        table_of_pair = np.full(len(pairs), -1)
+        for place, pair in enumerate(pairs.tolist()):
+            call, event = divmod(pair, len(events) + 1)
+            table = table_for(calls[call], events[event - 1] if event else "") if call >= 0 else None
+            if table is not None:
+                table_of_pair[place] = numbers.setdefault(table.segment_type, len(numbers))
+                if len(numbers) > len(self._tables):
+                    self._tables.append(table)
+        self._table_of = table_of_pair[pair_of]
+
+    def _numbered(self, key: str) -> tuple[list[str], Array]:
+        """The distinct texts of a key, and the number of each line's; -1 for none."""
+        rows, texts = self._texts(key)
+        distinct = texts.dictionary_encode()
+        numbers = np.full(len(self._table_of), -1)
+        numbers[rows] = distinct.indices.to_numpy()
+        return distinct.dictionary.to_pylist(), numbers
+
+    def _leave_out_without_id(self) -> None:
+        rows, texts = self._texts("messageId")
+        has_id = np.zeros(len(self._table_of), bool)
+        has_id[rows] = pc.not_equal(texts, "").to_numpy(zero_copy_only=False)
+        self._table_of[~has_id] = -1
+
+    def _leave_out_shared_columns(self) -> None:
+        for leaf in self._leaves:
+            tables = self._table_of[leaf.rows]
+            for number in np.flatnonzero(np.bincount(tables + 1, minlength=1)[1:]):
+                if not self._tables[number].columns.has_own(leaf.path):
+                    self._table_of[leaf.rows[tables == number]] = -1
+
+    def by_table(
+        self, lines: Sequence[bytes], file_of: Array, day_of_file: Callable[[int], int]
+    ) -> Iterator[tuple[TableBuffer, Taken]]:
+        """The rows of each table."""
+        order = np.argsort(self._table_of, kind="stable")
+        order = order[np.count_nonzero(~self.taken) :]
+        starts = np.searchsorted(self._table_of[order], np.arange(len(self._tables) + 1))
+        columns = self._columns(order, starts)
+        messages = self._messages(lines, order, file_of, day_of_file)
+        for number, table in enumerate(self._tables):
+            rows = slice(starts[number], starts[number + 1])
+            if rows.start < rows.stop:
+                yield table, table.taken(columns[number], messages.take(rows), {})
+
+    def _messages(
+        self, lines: Sequence[bytes], order: Array, file_of: Array, day_of_file: Callable[[int], int]
+    ) -> ids.Ids:
+        files = file_of[order]
+        hashes = [ids.message_hash(text) for text in self._in_order(order, "messageId")]
+        received = received_micros(self._in_order(order, "receivedAt"), files.tolist(), day_of_file)
+        digests = np.fromiter((crc32(lines[line]) for line in order), "<u4", len(order))
+        return ids.Ids({**ids.from_digests(hashes), "received": received, "digest": digests, "file": files})
+
+    def _in_order(self, order: Array, key: str) -> list[Any]:
+        rows, texts = self._texts(key)
+        place = np.full(len(self._table_of), -1)
+        place[rows] = np.arange(len(rows))
+        found = place[order]
+        return list(texts.take(pa.array(found, mask=found < 0)).to_pylist())
+
+    def _columns(self, order: Array, starts: Array) -> list[list[tuple[Place, pa.Array]]]:
+        """The columns of each table, its rows in this order."""
+        # -1 comes last; small numbers are sorted in no time.
+        tables = self._table_of.astype(np.uint16 if len(self._tables) < 0xFFFF else np.uint32)
+        rank = np.full(len(self._table_of), len(order))
+        rank[order] = np.arange(len(order))
+        columns: list[list[tuple[Place, pa.Array]]] = [[] for _ in self._tables]
+        for leaf in self._leaves:
+            sorting = np.argsort(tables[leaf.rows], kind="stable")
+            ranks, values = rank[leaf.rows[sorting]], leaf.values.take(pa.array(sorting))
+            bounds = np.searchsorted(ranks, starts)
+            for number in np.flatnonzero(bounds[1:] > bounds[:-1]):
+                start, stop = bounds[number], bounds[number + 1]
+                rows = starts[number + 1] - starts[number]
+                part = values.slice(start, stop - start)
+                if len(part) < rows:
+                    part = _spread(part, ranks[start:stop] - starts[number], rows)
+                columns[number].append((_place(leaf), part))
+        return columns
+
+
+def _number(texts: list[str], text: str) -> int:
+    return texts.index(text) if text in texts else len(texts)
+
+
+def _spread(values: pa.Array, rows: Array, count: int) -> pa.Array:
+    """These values in these rows of so many, null in the others."""
+    which = np.full(count, -1)
+    which[rows] = np.arange(len(rows))
+    return values.take(pa.array(which, mask=which < 0))
+
+
+def _place(leaf: Leaf) -> Place:
+    return Place(_column(leaf.path), pointer(leaf.path), leaf.kind)
+
+
+def _column(path: Path) -> str:
+    return names.column_name(*path)
