@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
     from bench.archives import Archive
 
-_EVENTLAKE = Path(sys.executable).with_name("eventlake")
+EVENTLAKE = Path(sys.executable).with_name("eventlake")
 _SLUG = "bench"
 
 
@@ -63,8 +63,8 @@ def settle_in(scratch: Path) -> None:
 
 def eventlake_workspace(folder: Path, *sources: Path) -> list[list[str]]:
     """The commands that make a workspace and sync each folder of raw files in turn."""
-    eventlake = [str(_EVENTLAKE), "-C", str(folder)]
-    commands = [[str(_EVENTLAKE), "init", str(folder)], [*eventlake, "source", "add", _SLUG]]
+    eventlake = [str(EVENTLAKE), "-C", str(folder)]
+    commands = [[str(EVENTLAKE), "init", str(folder)], [*eventlake, "source", "add", _SLUG]]
     for source in sources:
         commands += [[*eventlake, "import", _SLUG, str(source)], [*eventlake, "sync", _SLUG, "--json"]]
     return commands

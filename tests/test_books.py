@@ -8,7 +8,7 @@ import pytest
 
 from conftest import InProcess, Lake, track
 from eventlake.errors import InternalError
-from eventlake.sync.stage import StageResult
+from eventlake.sync.staged import StageResult
 
 
 class Dishonest(InProcess):

@@ -24,7 +24,8 @@ from eventlake.schema.kinds import Kind, by_kind
 from eventlake.schema.rescue import pointer
 from eventlake.storage.local import LocalStorage
 from eventlake.sync import stage as stage_job
-from eventlake.sync.stage import RawFile, StageContext, stage
+from eventlake.sync.stage import stage
+from eventlake.sync.staged import RawFile, StageContext
 from strategies import json_lines, json_values, plain_line
 
 Values = dict[tuple[str, Kind], Any]

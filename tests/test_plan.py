@@ -13,7 +13,7 @@ from eventlake.schema.types import ColumnType, Seen
 from eventlake.sync import plan
 from eventlake.sync.plan import Staged, TablePlan, combine, packed, plan_table, publish_tasks, stage_tasks
 from eventlake.sync.publish import TableShare
-from eventlake.sync.stage import FileCount, RawFile, StagedTable, StageResult
+from eventlake.sync.staged import FileCount, RawFile, StagedTable, StageResult
 
 SIZES = st.integers(0, 100) | st.integers(0, 1 << 30)
 ROWS = st.integers(1, 4096) | st.integers(1, 3_000_000)

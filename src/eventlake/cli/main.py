@@ -9,7 +9,7 @@ import typer
 from rich.text import Text
 
 from eventlake import __version__
-from eventlake.cli import demo, doctor, load, look, sources, state, verify
+from eventlake.cli import collect, demo, doctor, load, look, sources, state, verify
 from eventlake.cli.output import printable, talk
 from eventlake.errors import EventLakeError
 from eventlake.workspace import CONFIG, Workspace
@@ -73,6 +73,8 @@ def init(
 app.command(name="demo")(demo.demo)
 app.add_typer(sources.app, name="source")
 app.command(name="import")(load.import_files)
+app.command()(collect.collect)
+app.command()(collect.rejects)
 app.command()(load.sync)
 app.command()(load.replay)
 app.command()(load.retype)

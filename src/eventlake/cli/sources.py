@@ -8,6 +8,7 @@ from eventlake.cli import output, state
 from eventlake.control.settings import SourceSettings
 from eventlake.control.sources import Source
 from eventlake.errors import InvalidSettingsError
+from eventlake.events import instants
 
 app = typer.Typer(no_args_is_help=True, help="Sources: the apps that send events, and their lake settings.")
 
@@ -75,6 +76,36 @@ def set_settings(
         output.print_json(_shown(source))
     else:
         output.pairs(_shown(source)["settings"])
+
+
+@app.command(name="keys")
+def list_keys(slug: Slug, as_json: JsonFlag = False) -> None:
+    """Show the write keys of a source, by the beginning of their hashes: the keys themselves are not stored."""
+    keys = state.workspace().sources.keys(slug)
+    if as_json:
+        output.print_json([{"hash": key.hash, "created_at": instants.to_text(key.created_at)} for key in keys])
+    else:
+        rows = [(key.hash[:12], instants.to_text(key.created_at)) for key in keys]
+        output.table(None, ("hash begins with", "made"), rows)
+
+
+@app.command(name="add-key")
+def add_key(slug: Slug, as_json: JsonFlag = False) -> None:
+    """Make another write key for a source; the others stay valid. It is shown once and not stored."""
+    key = state.workspace().sources.add_key(slug)
+    if as_json:
+        output.print_json({"write_key": key})
+    else:
+        output.pairs({"source": slug, "write key": key})
+
+
+@app.command(name="revoke-key")
+def revoke_key(
+    slug: Slug, key: Annotated[str, typer.Argument(metavar="KEY", help="The key, or the beginning of its hash.")]
+) -> None:
+    """Take a write key back. A collector that runs refuses it two seconds later."""
+    revoked = state.workspace().sources.revoke_key(slug, key)
+    output.talk.print(f"The key {revoked.hash[:12]}… of {slug} is not valid any more.")
 
 
 @app.command()

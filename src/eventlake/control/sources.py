@@ -36,6 +36,17 @@ class Source(NamedTuple):
         )
 
 
+class WriteKey(NamedTuple):
+    """What is known of a write key; the key itself is shown once and never stored."""
+
+    hash: str
+    created_at: int
+
+
+def key_hash(key: str) -> str:
+    return hashlib.sha256(key.encode("utf-8", "replace")).hexdigest()
+
+
 class Sources:
     """The sources that a workspace database knows."""
 
@@ -80,18 +91,49 @@ class Sources:
         settings = SourceSettings(database=database_name(slug))
         source = Source(source_id, slug, name or slug, True, settings)
         _check_database(source, others)
-        key = secrets.token_urlsafe(24)
         with self._engine.begin() as connection:
             row = source._asdict() | {"settings": settings.model_dump(mode="json"), "created_at": self._now()}
             connection.execute(db.sources.insert().values(row))
-            connection.execute(
-                db.write_keys.insert().values(
-                    key_hash=hashlib.sha256(key.encode()).hexdigest(),
-                    source_id=source_id,
-                    created_at=self._now(),
-                )
-            )
+            key = self._new_key(connection, source_id)
         return source, key
+
+    def add_key(self, slug: str) -> str:
+        """Another write key for a source; the others stay valid."""
+        source = self.get(slug)
+        with self._engine.begin() as connection:
+            return self._new_key(connection, source.id)
+
+    def _new_key(self, connection: sa.Connection, source_id: str) -> str:
+        key = secrets.token_urlsafe(24)
+        row = {"key_hash": key_hash(key), "source_id": source_id, "created_at": self._now()}
+        connection.execute(db.write_keys.insert().values(row))
+        return key
+
+    def keys(self, slug: str) -> list[WriteKey]:
+        """The write keys of a source, oldest first."""
+        table = db.write_keys
+        query = sa.select(table).where(table.c.source_id == self.get(slug).id).order_by(table.c.created_at)
+        with self._engine.connect() as connection:
+            return [WriteKey(row.key_hash, row.created_at) for row in connection.execute(query)]
+
+    def revoke_key(self, slug: str, name: str) -> WriteKey:
+        """Take a write key back, given itself or the beginning of its hash."""
+        found = [key for key in self.keys(slug) if key.hash.startswith(name.lower()) or key.hash == key_hash(name)]
+        if len(found) != 1 or not name:
+            raise NotFoundError(
+                f"{'more than one key' if len(found) > 1 else 'no key'} of {slug!r} is meant by that",
+                fix=f"give the key itself or the beginning of its hash, see `eventlake source keys {slug}`",
+            )
+        with self._engine.begin() as connection:
+            connection.execute(db.write_keys.delete().where(db.write_keys.c.key_hash == found[0].hash))
+        return found[0]
+
+    def key_hashes(self) -> dict[str, Source]:
+        """The source of each write key, by the key's hash."""
+        sources = {source.id: source for source in self.all()}
+        with self._engine.connect() as connection:
+            rows = connection.execute(sa.select(db.write_keys.c.key_hash, db.write_keys.c.source_id)).all()
+        return {row.key_hash: sources[row.source_id] for row in rows}
 
     def change(self, slug: str, changes: dict[str, str]) -> Source:
         """Change settings; one that would break the tables that exist is refused."""

@@ -186,3 +186,21 @@ def rescued_in(text: str) -> list[Rescued]:
         entry = dict(members)
         entries.append(Rescued(place.partition("~#")[0], json_text(entry["value"]), entry["reason"]))
     return entries
+
+
+def rewritten(sent: bytes, stored: dict[str, Any], *, without: frozenset[str]) -> bytes:
+    """An object that was sent, with other or more members, but with all that it held, also what `parse` set aside."""
+    pairs, met = [], set(without)
+    for key, value in _decoder.decode(sent.decode("utf-8-sig").strip()):
+        if key not in without:
+            pairs.append((key, _grown(value, stored[key]) if key in stored and key not in met else value))
+            met.add(key)
+    pairs += [(key, value) for key, value in stored.items() if key not in met]
+    return encode(_encodable(_Members(pairs)))
+
+
+def _grown(sent: Any, stored: Any) -> Any:
+    if isinstance(sent, _Members) and isinstance(stored, dict):
+        held = {key for key, _ in sent}
+        return _Members([*sent, *((key, value) for key, value in stored.items() if key not in held)])
+    return sent if stored is None else stored

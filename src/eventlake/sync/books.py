@@ -8,7 +8,7 @@ from eventlake.lake import ids
 from eventlake.sync.dedupe import Count, Kept
 from eventlake.sync.plan import Staged
 from eventlake.sync.publish import Published
-from eventlake.sync.stage import RawFile
+from eventlake.sync.staged import RawFile
 
 
 class Books(NamedTuple):

@@ -21,7 +21,7 @@ from eventlake.lake.ids import IdFile, Ids, Share
 from eventlake.lake.layout import STAGE
 from eventlake.lake.staging import IdSegment
 from eventlake.storage.base import Storage
-from eventlake.sync.stage import Scope
+from eventlake.sync.staged import Scope
 
 DROPPED = np.dtype([("table", "<u8"), ("staged", "<u4"), ("row", "<u4")])
 

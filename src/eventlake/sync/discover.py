@@ -7,7 +7,7 @@ from eventlake.errors import InternalError
 from eventlake.lake.layout import DAY
 from eventlake.sync.dedupe import Mode
 from eventlake.sync.jobs import Job
-from eventlake.sync.stage import RawFile
+from eventlake.sync.staged import RawFile
 from eventlake.workspace import Workspace
 
 

@@ -6,7 +6,7 @@ from eventlake.control.sources import Source
 from eventlake.events.instants import FIRST, LAST
 from eventlake.schema.types import ColumnType
 from eventlake.sync.dedupe import Mode
-from eventlake.sync.stage import Scope
+from eventlake.sync.staged import Scope
 
 
 @dataclass(frozen=True)

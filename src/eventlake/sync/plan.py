@@ -9,7 +9,7 @@ from eventlake.lake.staging import IdSegment, Segment
 from eventlake.schema.evolve import Column, Sighting, TableSchema, evolve, join
 from eventlake.schema.types import Seen
 from eventlake.sync.publish import TableShare
-from eventlake.sync.stage import FileCount, RawFile, StagedTable, StageResult
+from eventlake.sync.staged import FileCount, RawFile, StagedTable, StageResult
 
 BYTES_PER_STAGE_TASK = 8 << 20  # of compressed raw files
 FILES_PER_STAGE_TASK = 500

@@ -8,8 +8,7 @@ import functools
 import uuid
 from collections.abc import Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -20,14 +19,14 @@ from eventlake.archive.columnar import ColumnReader
 from eventlake.archive.reader import Lines, UnreadableFileError, opened, read_lines
 from eventlake.events.envelope import reject_reason
 from eventlake.lake import ids
-from eventlake.lake.layout import STAGE, LakeRules
+from eventlake.lake.layout import STAGE
 from eventlake.lake.quarantine import Quarantined, QuarantineFile
-from eventlake.lake.staging import IdSegment, Segment, StagedFile
+from eventlake.lake.staging import IdSegment, StagedFile
 from eventlake.schema import exact_json
-from eventlake.schema.evolve import Evidence, join
-from eventlake.storage.base import Storage
+from eventlake.schema.evolve import join
 from eventlake.sync.message_id import message_id_of_line
 from eventlake.sync.no_gc import without_gc
+from eventlake.sync.staged import FileCount, RawFile, StageContext, StagedTable, StageResult
 from eventlake.sync.table_buffer import TableBuffer, Taken
 from eventlake.sync.whole_lines import WholeLines
 
@@ -39,68 +38,6 @@ ROWS_PER_CHUNK = 4096  # more rows fall out of the processor's cache while they 
 BYTES_IN_BUFFERS = 64 << 20  # of raw lines, over all tables
 IDS_PER_SEGMENT = 1_000_000
 NAMES_REMEMBERED = 100_000
-
-
-class RawFile(NamedTuple):
-    """A raw file of this run; `number` is its place in the run's list of files."""
-
-    number: int
-    path: str
-    size: int
-    etag: str
-
-
-@dataclass(frozen=True)
-class Scope:
-    """What a replay takes: events received in [start, stop), of some tables or of all."""
-
-    start: int
-    stop: int
-    segment_types: frozenset[str] | None = None
-
-
-@dataclass(frozen=True)
-class StageContext:
-    """What all stage tasks of a run share."""
-
-    run_id: str
-    storage: Storage
-    rules: LakeRules
-    known_columns: dict[str, tuple[str, ...]]
-    column_limit: int
-    table_limit: int  # new tables that one task may find
-    scope: Scope | None = None
-    only_tables: frozenset[str] | None = None  # the tables that may be, if the limit decides
-
-
-@dataclass
-class FileCount:
-    """What became of the lines of one raw file, as far as staging can tell."""
-
-    file: RawFile
-    lines: int = 0
-    staged: int = 0
-    quarantined: int = 0
-    first_received: int | None = None
-    last_received: int | None = None
-    digest: str = ""  # of the file's content
-    error: str | None = None
-
-
-@dataclass
-class StagedTable:
-    rows: int = 0
-    segments: list[Segment] = field(default_factory=list)
-    evidence: Evidence = field(default_factory=dict)
-
-
-@dataclass
-class StageResult:
-    files: list[FileCount]
-    tables: dict[str, StagedTable]
-    id_segments: list[IdSegment]
-    quarantine: str | None
-    refused_tables: list[str]
 
 
 @without_gc

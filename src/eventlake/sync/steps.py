@@ -15,6 +15,7 @@ from eventlake.sync.discover import Found
 from eventlake.sync.jobs import Job
 from eventlake.sync.plan import Staged, TablePlan
 from eventlake.sync.publish import Published
+from eventlake.sync.staged import StageContext
 from eventlake.workspace import Workspace
 
 Task = TypeVar("Task")
@@ -59,7 +60,7 @@ class Steps:
         if not found.files:
             return Staged()
         settings = self.job.source.settings
-        context = stage.StageContext(
+        context = StageContext(
             run_id=self.run_id,
             storage=self.workspace.storage,
             rules=self.job.source.rules,

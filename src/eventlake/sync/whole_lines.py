@@ -13,7 +13,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from isal.isal_zlib import crc32
 
-from eventlake.archive.columnar import Leaf, Path, Read
+from eventlake.archive.account import Leaf, Path, Read
 from eventlake.lake import ids
 from eventlake.schema import names
 from eventlake.schema.kinds import Kind, Place

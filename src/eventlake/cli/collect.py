@@ -1,0 +1,84 @@
+"""`eventlake collect` and `eventlake rejects`: the tracking API."""
+
+import os
+from typing import Annotated
+
+import typer
+
+from eventlake.cli import output, state
+from eventlake.collector import rejects as kept
+from eventlake.collector.options import Options, Spool
+from eventlake.collector.server import Supervisor
+
+_DEFAULT = Options()
+
+
+def collect(
+    host: Annotated[str, typer.Option(help="Address to listen on; 0.0.0.0 for all.")] = _DEFAULT.host,
+    port: Annotated[int, typer.Option(min=0, max=65535, help="Port to listen on; 0 for any.")] = _DEFAULT.port,
+    workers: Annotated[int, typer.Option(min=1, max=256, help="Processes that answer requests.")] = min(
+        2, os.cpu_count() or 1
+    ),
+    strict: Annotated[
+        bool, typer.Option("--strict", help="Answer 400 with the reasons if an event of a request is refused.")
+    ] = False,
+    requests_per_second: Annotated[
+        float, typer.Option(min=0, help="Most requests of one source; 0 for no limit. Above: 429.")
+    ] = _DEFAULT.requests_per_second,
+    roll_seconds: Annotated[
+        float, typer.Option(min=0.1, max=3600, help="How long events wait at most until they are in the archive.")
+    ] = _DEFAULT.roll_seconds,
+    behind_proxy: Annotated[
+        bool, typer.Option("--behind-proxy", help="Take a client's address from X-Forwarded-For.")
+    ] = False,
+) -> None:
+    """Run the tracking API: SDKs of Segment and RudderStack can send to it unchanged.
+
+    An event is on disk before its request is answered, and in the raw archive a minute later, for `eventlake sync`.
+
+    Example: eventlake collect --port 8020, then
+
+    curl -u WRITE_KEY: http://127.0.0.1:8020/v1/track -d '{"userId": "u1", "event": "Signed Up"}'
+    """
+    place = state.workspace()
+    options = Options(
+        host=host,
+        port=port,
+        workers=workers,
+        strict=strict,
+        requests_per_second=requests_per_second,
+        roll_seconds=roll_seconds,
+        behind_proxy=behind_proxy,
+    )
+    if not place.sources.all():
+        output.talk.print("There is no source yet, so no write key. Add one: eventlake source add web")
+
+    def ready(at: int) -> None:
+        shown = f"[{host}]" if ":" in host else host
+        output.talk.print(f"Collecting on http://{shown}:{at} with {workers} workers. Stop with Ctrl-C.")
+
+    left = Supervisor(place, options, lambda text: output.talk.print(text, markup=False)).run(ready)
+    if left:
+        output.talk.print(f"Stopped. {left} logs are still to be written to the archive: the next start does it.")
+        raise typer.Exit(1)
+    output.talk.print("Stopped. Everything that was acknowledged is in the archive.")
+
+
+def rejects(
+    slug: Annotated[str | None, typer.Argument(metavar="[SLUG]", help="Only of this source.")] = None,
+    last: Annotated[int, typer.Option(min=1, help="How many, the newest.")] = 50,
+    as_json: state.JsonFlag = False,
+) -> None:
+    """Show events and requests that the collector refused, with the reason."""
+    place = state.workspace()
+    names = {source.id: source.slug for source in place.sources.all()}
+    wanted = place.sources.get(slug).id if slug else None
+    found = [reject for reject in kept.read(Spool(place.folder).rejects) if wanted in (None, reject.source)][-last:]
+    if as_json:
+        output.print_json([reject._asdict() for reject in found])
+        return
+    if not found:
+        output.talk.print("Nothing was refused.")
+        return
+    rows = [(r.time, names.get(r.source or "", r.source or ""), r.code, r.message, r.sample[:80]) for r in found]
+    output.table(None, ("time", "source", "code", "reason", "sample"), rows)

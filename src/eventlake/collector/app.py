@@ -1,0 +1,256 @@
+"""The tracking API: which request means what, and what it is answered.
+
+Plain ASGI, for it is the path of every event.
+"""
+
+import asyncio
+import base64
+import binascii
+import re
+from collections.abc import Awaitable, Callable, MutableMapping
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+from urllib.parse import parse_qs, unquote
+
+import msgspec
+
+from eventlake.collector import documents, intake
+from eventlake.collector.counters import Counters
+from eventlake.collector.group_commit import GroupCommit, OverloadedError
+from eventlake.collector.intake import BadRequestError, Intake, Rejected
+from eventlake.collector.keys import KeyHolder, WriteKeys
+from eventlake.collector.rate import RateLimit
+from eventlake.collector.rejects import Reject, Rejects
+from eventlake.events.checks import Problem
+from eventlake.events.envelope import CALLS
+from eventlake.events.instants import to_milliseconds
+from eventlake.events.stamps import Reception
+from eventlake.workspace import Clock
+
+Scope = MutableMapping[str, Any]
+Receive = Callable[[], Awaitable[MutableMapping[str, Any]]]
+Send = Callable[[MutableMapping[str, Any]], Awaitable[None]]
+
+BODY_SECONDS = 20.0  # in which a client must have sent its body
+_SHORT = {"t": "track", "i": "identify", "p": "page", "s": "screen", "g": "group", "a": "alias"}
+_CALL_OF = {f"/v1/{name}": name for name in CALLS} | {f"/v1/{letter}": name for letter, name in _SHORT.items()}
+_BATCHES = frozenset({"/v1/batch", "/v1/b", "/v1/import"})
+_SETTINGS = re.compile(r"/v1/projects/([^/]+)/settings")
+_GIF = base64.b64decode("R0lGODlhAQABAIAAAAAAAP///yH5BAEAAAAALAAAAAABAAEAAAIBRAA7")
+_JSON = (b"content-type", b"application/json")
+_CORS = [
+    (b"access-control-allow-origin", b"*"),
+    (b"access-control-allow-methods", b"GET, POST, OPTIONS"),
+    (b"access-control-allow-headers", b"authorization, content-type, content-encoding, anonymousid, sentat"),
+    (b"access-control-max-age", b"86400"),
+]
+_encode = msgspec.json.encode
+
+
+class Answer(NamedTuple):
+    status: int
+    body: bytes
+    headers: tuple[tuple[bytes, bytes], ...] = (_JSON,)
+
+
+_SUCCESS = Answer(200, b'{"success":true}')
+
+
+class _Request(NamedTuple):
+    scope: Scope
+    headers: dict[bytes, bytes]
+
+    @property
+    def path(self) -> str:
+        return str(self.scope["path"]).rstrip("/")
+
+    def header(self, name: bytes) -> str:
+        return self.headers.get(name, b"").decode("latin-1")
+
+    @property
+    def ip(self) -> str | None:
+        client = self.scope.get("client")
+        return client[0] if client else None
+
+    @property
+    def key(self) -> str | None:
+        """The write key of Basic authentication: the user, without a password."""
+        scheme, _, token = self.header(b"authorization").partition(" ")
+        if scheme.lower() != "basic":
+            return None
+        try:
+            return base64.b64decode(token, validate=True).decode().partition(":")[0] or None
+        except (binascii.Error, ValueError):
+            return None
+
+
+@dataclass(frozen=True)
+class Collector:
+    """The ASGI application of one worker process."""
+
+    keys: WriteKeys
+    log: GroupCommit
+    rejects: Rejects
+    counters: Counters
+    rate: RateLimit
+    clock: Clock
+    strict: bool = False  # answer 400 where Segment answers 200 and drops the event
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http":
+            return
+        self.counters.add("requests")
+        answer = await self._answer(_Request(scope, dict(scope["headers"])), receive)
+        length = (b"content-length", str(len(answer.body)).encode())
+        headers = [*answer.headers, length, *_CORS]
+        await send({"type": "http.response.start", "status": answer.status, "headers": headers})
+        await send({"type": "http.response.body", "body": b"" if scope["method"] == "HEAD" else answer.body})
+
+    async def _answer(self, request: _Request, receive: Receive) -> Answer:
+        path, method = request.path, request.scope["method"]
+        if method == "OPTIONS":
+            return Answer(204, b"", ())
+        if method in ("GET", "HEAD"):
+            return await self._get(request, path)
+        if method != "POST":
+            return _told(405, "method_not_allowed", "use POST, or GET for images and settings")
+        if path in _CALL_OF or path in _BATCHES or path == "/v1/validate":
+            return await self._post(request, path, receive)
+        return _told(404, "not_found", "there is nothing here; see docs/collector.md for the routes")
+
+    async def _get(self, request: _Request, path: str) -> Answer:
+        if path == "/health":
+            return Answer(200, b'{"status":"ok"}')
+        if path == "/metrics":
+            text = self.counters.exposition().encode()
+            return Answer(200, text, ((b"content-type", b"text/plain; version=0.0.4"),))
+        if path.startswith("/v1/pixel/"):
+            return await self._pixel(request, path.removeprefix("/v1/pixel/"))
+        settings = _SETTINGS.fullmatch(path)
+        if settings:
+            return self._settings(unquote(settings.group(1)), request)
+        if path == "/sourceConfig":
+            return self._source_config(request)
+        return _told(404, "not_found", "there is nothing here; see docs/collector.md for the routes")
+
+    def _settings(self, key: str, request: _Request) -> Answer:
+        if self.keys.holder(key) is None:
+            return _told(404, "invalid_write_key", "there is no such write key")
+        host = request.header(b"host") or "localhost"
+        return Answer(200, _encode(documents.segment_settings(key, host, request.scope.get("scheme", "http"))))
+
+    def _source_config(self, request: _Request) -> Answer:
+        query = parse_qs(request.scope["query_string"].decode("latin-1"))
+        key = request.key or query.get("writeKey", [""])[0]
+        holder = self.keys.holder(key)
+        if holder is None:
+            return _told(401, "invalid_write_key", "there is no such write key")
+        return Answer(200, _encode(documents.rudderstack_config(key, holder)))
+
+    async def _pixel(self, request: _Request, call: str) -> Answer:
+        """Store what an image's address says. The answer is the image, whatever that is."""
+        image = Answer(200, _GIF, ((b"content-type", b"image/gif"), (b"cache-control", b"no-store")))
+        if call not in CALLS:
+            return image
+        try:
+            sent = intake.pixel(request.scope["query_string"].decode("latin-1"))
+        except BadRequestError as error:
+            self._refuse(None, error.code, str(error))
+            return image
+        await self._take(request, sent, call, from_client=True)
+        return image
+
+    async def _post(self, request: _Request, path: str, receive: Receive) -> Answer:
+        limit = intake.MAX_BATCH if path in _BATCHES or path == "/v1/validate" else intake.MAX_EVENT
+        try:
+            body = await _body(request, receive, limit)
+            if path == "/v1/validate":
+                return self._validate(request, intake.either(body))
+            sent = intake.batch(body) if path in _BATCHES else intake.single(body)
+        except BadRequestError as error:
+            self._refuse(request.key, error.code, str(error))
+            return _told(400, error.code, str(error))
+        except TimeoutError:
+            return _told(408, "timeout", f"the body did not come within {BODY_SECONDS:g} seconds")
+        return await self._take(request, sent, _CALL_OF.get(path), from_client=bool(request.header(b"origin")))
+
+    async def _take(self, request: _Request, sent: Intake, call: str | None, *, from_client: bool) -> Answer:
+        key = request.key or sent.write_key
+        holder = self.keys.holder(key) if key else None
+        if holder is None:
+            self._refuse(None, "invalid_write_key", "no write key, or one that is not known")
+            return _told(401, "invalid_write_key", "give a write key, in Basic authentication or as writeKey")
+        wait = self.rate.wait(holder.source_id)
+        if wait:
+            self.counters.add("requests_limited")
+            seconds = str(wait).encode()
+            return _told(429, "too_many_requests", f"come again in {wait} seconds")._replace(
+                headers=(_JSON, (b"retry-after", seconds), (b"x-ratelimit-reset", seconds))
+            )
+        now = self.clock.now()
+        if not holder.enabled:
+            problem = Problem("source_disabled", "the source is disabled")
+            return self._rejected(holder, now, [Rejected(i, [problem], "") for i in range(len(sent.events))])
+        reception = Reception(holder.source_id, now, from_client, request.ip, call)
+        records, rejected = intake.checked(sent, reception)
+        if self.strict and rejected:
+            return self._rejected(holder, now, rejected)
+        if records:
+            try:
+                await self.log.append([record.line() for record in records])
+            except (OSError, OverloadedError):
+                self.counters.add("storage_errors")
+                return _told(503, "service_unavailable", "the events are not stored; send them again later")._replace(
+                    headers=(_JSON, (b"retry-after", b"10"))
+                )
+            self.counters.add("events_stored", len(records))
+        return self._rejected(holder, now, rejected) if rejected else _SUCCESS
+
+    def _rejected(self, holder: KeyHolder, now: int, rejected: list[Rejected]) -> Answer:
+        """Note events that are refused. As with Segment, the answer does not tell; in strict mode it does."""
+        self.counters.add("events_rejected", len(rejected))
+        self.rejects.add(
+            [Reject(to_milliseconds(now), holder.source_id, *event.problems[0], event.sample) for event in rejected]
+        )
+        return Answer(400, _encode({"success": False, "errors": _shown(rejected)})) if self.strict else _SUCCESS
+
+    def _validate(self, request: _Request, sent: Intake) -> Answer:
+        """Tell all that is wrong, and store nothing."""
+        key = request.key or sent.write_key
+        holder = self.keys.holder(key) if key else None
+        if holder is None:
+            return _told(401, "invalid_write_key", "give a write key, in Basic authentication or as writeKey")
+        _, rejected = intake.checked(sent, Reception(holder.source_id, self.clock.now()))
+        return Answer(200, _encode({"valid": not rejected, "errors": _shown(rejected)}))
+
+    def _refuse(self, key: str | None, code: str, message: str) -> None:
+        holder = self.keys.holder(key) if key else None
+        self.counters.add("requests_refused")
+        source = holder.source_id if holder else None
+        self.rejects.add([Reject(to_milliseconds(self.clock.now()), source, code, message, "")])
+
+
+def _shown(rejected: list[Rejected]) -> list[dict[str, Any]]:
+    return [{"index": event.number, **problem._asdict()} for event in rejected for problem in event.problems]
+
+
+def _told(status: int, code: str, message: str) -> Answer:
+    return Answer(status, _encode({"success": False, "code": code, "message": message}))
+
+
+async def _body(request: _Request, receive: Receive, limit: int) -> bytes:
+    """The body of a request, unpacked. Raises BadRequestError and TimeoutError."""
+    parts, size = [], 0
+    async with asyncio.timeout(BODY_SECONDS):
+        while True:
+            message = await receive()
+            if message["type"] == "http.disconnect":
+                raise BadRequestError("bad_request", "the body breaks off")
+            part = message.get("body", b"")
+            size += len(part)
+            if size > limit:
+                raise BadRequestError("payload_too_large", f"the body is larger than {limit >> 10} KB")
+            parts.append(part)
+            if not message.get("more_body"):
+                break
+    return intake.unpacked(b"".join(parts), request.header(b"content-encoding").strip().lower(), limit)

@@ -1,0 +1,198 @@
+"""From the body of a request to events that can be stored, and the reasons for those that cannot."""
+
+import base64
+import binascii
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any, NamedTuple
+from urllib.parse import parse_qsl
+
+import msgspec
+from isal import isal_zlib
+from msgspec import Raw
+
+from eventlake.collector.log import Record
+from eventlake.events import checks
+from eventlake.events.checks import Problem
+from eventlake.events.stamps import Reception, stamped, with_type
+from eventlake.lake import ids
+from eventlake.schema import exact_json
+from eventlake.schema.exact_json import NotJsonError
+
+# Segment's limits.
+MAX_EVENT = 32 << 10
+MAX_BATCH = 500 << 10
+MAX_EVENTS = 2500
+
+SECRET = frozenset({"writeKey"})  # never stored
+SAMPLE = 500  # characters of an event that was refused
+
+
+class BadRequestError(Exception):
+    """The whole request is refused, with 400."""
+
+    def __init__(self, code: str, message: str) -> None:
+        super().__init__(message)
+        self.code = code
+
+
+class Rejected(NamedTuple):
+    """An event that is not stored, and why."""
+
+    number: int  # its place in the request, from 0
+    problems: list[Problem]
+    sample: str
+
+
+@dataclass
+class Intake:
+    """What a request brought."""
+
+    write_key: str | None = None
+    events: list[dict[str, Any] | Raw] = field(default_factory=list)
+    context: Mapping[str, Any] = field(default_factory=dict)  # of the batch, for all its events
+    integrations: Mapping[str, Any] = field(default_factory=dict)
+    sent_at: Any = None
+    is_batch: bool = False
+
+
+class _Batch(msgspec.Struct):
+    batch: list[Raw]
+    writeKey: Any = None  # noqa: N815 # as it is sent
+    sentAt: Any = None  # noqa: N815
+    context: Any = None
+    integrations: Any = None
+
+
+_decode_batch = msgspec.json.Decoder(_Batch, float_hook=Raw).decode
+
+
+def unpacked(body: bytes, encoding: str, limit: int) -> bytes:
+    """The content of a body, which must not be larger than this, however small it comes. Raises BadRequestError."""
+    if encoding == "gzip":
+        decompressor = isal_zlib.decompressobj(wbits=31)
+        try:
+            body = decompressor.decompress(body, max_length=limit + 1)
+        except isal_zlib.error as error:  # type: ignore[misc] # it is an exception class
+            raise BadRequestError("bad_request", "the body is not gzip, as Content-Encoding says") from error
+        if not decompressor.eof and len(body) <= limit:
+            raise BadRequestError("bad_request", "the gzip body breaks off")
+    elif encoding not in ("", "identity"):
+        raise BadRequestError("bad_request", "Content-Encoding must be gzip or absent")
+    if len(body) > limit:
+        raise BadRequestError("payload_too_large", f"the body is larger than {limit >> 10} KB")
+    return body
+
+
+def single(body: bytes) -> Intake:
+    """A request that is one event."""
+    try:
+        event, set_aside = exact_json.parse(body)
+    except NotJsonError as error:
+        raise BadRequestError("bad_request", f"the body is not JSON: {error}") from error
+    if not isinstance(event, dict):
+        raise BadRequestError("bad_request", "the body is not a JSON object")
+    key = event.get("writeKey")
+    return Intake(key if isinstance(key, str) else None, [Raw(body) if set_aside else event])
+
+
+def batch(body: bytes) -> Intake:
+    """A request that is a batch of events."""
+    try:
+        sent = _decode_batch(body)
+    except (msgspec.MsgspecError, UnicodeError, RecursionError) as error:
+        raise BadRequestError("bad_request", f"the body is not a batch of events: {error}") from error
+    return Intake(
+        sent.writeKey if isinstance(sent.writeKey, str) else None,
+        list(sent.batch),
+        sent.context if isinstance(sent.context, dict) else {},
+        sent.integrations if isinstance(sent.integrations, dict) else {},
+        sent.sentAt,
+        is_batch=True,
+    )
+
+
+def either(body: bytes) -> Intake:
+    """A batch if it looks like one, else an event."""
+    try:
+        return batch(body)
+    except BadRequestError:
+        return single(body)
+
+
+def pixel(query: str) -> Intake:
+    """An event in the address of an image: base64 in `data`, or members with dots for what lies deeper."""
+    members = dict(parse_qsl(query, keep_blank_values=True))
+    if "data" in members:
+        text = members["data"].replace("-", "+").replace("_", "/")
+        try:
+            return single(base64.b64decode(text + "=" * (-len(text) % 4), validate=True))
+        except (binascii.Error, ValueError) as error:
+            raise BadRequestError("bad_request", "data is not base64") from error
+    event: dict[str, Any] = {}
+    for path, value in members.items():
+        *parents, key = path.split(".")
+        place = event
+        for parent in parents:
+            below = place.setdefault(parent, {})
+            if not isinstance(below, dict):
+                raise BadRequestError("bad_request", f"{path} lies in something that is no object")
+            place = below
+        place[key] = value
+    return Intake(event.get("writeKey"), [event])
+
+
+def checked(intake: Intake, reception: Reception) -> tuple[list[Record], list[Rejected]]:
+    """The events as they are stored, and those that are refused."""
+    if intake.is_batch and not intake.events:
+        return [], [Rejected(0, [Problem("empty_batch", "the batch has no events")], "")]
+    if len(intake.events) > MAX_EVENTS:
+        problem = Problem("too_many_events", f"a batch must not have more than {MAX_EVENTS} events")
+        return [], [Rejected(index, [problem], "") for index in range(len(intake.events))]
+    reception = replace(
+        reception,
+        sent_at=intake.sent_at,
+        envelope={"context": intake.context, "integrations": intake.integrations},
+    )
+    records, rejected = [], []
+    for index, item in enumerate(intake.events):
+        taken = _taken(item, reception)
+        if isinstance(taken, Record):
+            records.append(taken)
+        else:
+            rejected.append(Rejected(index, taken, _sample(item)))
+    return records, rejected
+
+
+def _taken(item: dict[str, Any] | Raw, reception: Reception) -> Record | list[Problem]:
+    event, sent = item, None
+    if isinstance(event, Raw):
+        text = bytes(event)
+        if len(text) > MAX_EVENT:
+            return [Problem("event_too_large", f"an event must not be larger than {MAX_EVENT >> 10} KB")]
+        try:
+            event, set_aside = exact_json.parse(text)
+        except NotJsonError as error:
+            return [Problem("bad_request", str(error))]
+        sent = text if set_aside else None
+    if not isinstance(event, dict):
+        return [Problem("bad_request", "an event must be an object")]
+    event = with_type(event, reception)
+    problems = checks.problems(event)
+    if problems:
+        return problems
+    stored = stamped(event, reception)
+    line = exact_json.encode(stored) if sent is None else exact_json.rewritten(sent, stored, without=SECRET)
+    message_hash = ids.content_hash(f"{reception.source_id} {stored['messageId']}".encode())
+    return Record(reception.source_id, reception.received, message_hash, line)
+
+
+def _sample(item: dict[str, Any] | Raw) -> str:
+    """The beginning of an event, without its write key."""
+    try:
+        event = exact_json.parse(bytes(item)).value if isinstance(item, Raw) else item
+        if isinstance(event, dict):
+            event = {key: value for key, value in event.items() if key not in SECRET}
+        return exact_json.json_text(event)[:SAMPLE]
+    except (NotJsonError, RecursionError):
+        return ""  # what is no JSON cannot be searched for a key

@@ -1,0 +1,41 @@
+"""Write keys: which source a request is for."""
+
+import time
+from typing import NamedTuple
+
+from eventlake.control.sources import Sources, key_hash
+from eventlake.errors import EventLakeError
+
+_SECONDS = 2.0  # after which a key that was revoked or added shows
+
+
+class KeyHolder(NamedTuple):
+    """The source that a write key belongs to."""
+
+    source_id: str
+    name: str
+    enabled: bool
+
+
+class WriteKeys:
+    """Looks keys up by their hash, which is all that is stored: how long it takes tells nothing about a key."""
+
+    def __init__(self, sources: Sources) -> None:
+        self._sources = sources
+        self._holders: dict[str, KeyHolder] = {}
+        self._read_at = float("-inf")
+
+    def holder(self, key: str) -> KeyHolder | None:
+        if time.monotonic() - self._read_at > _SECONDS:
+            self._read()
+        return self._holders.get(key_hash(key))
+
+    def _read(self) -> None:
+        try:
+            hashes = self._sources.key_hashes()
+        except EventLakeError:
+            if not self._holders:
+                raise
+            return  # the database is busy or away: the keys that were valid still are
+        self._holders = {hashed: KeyHolder(source.id, source.name, source.enabled) for hashed, source in hashes.items()}
+        self._read_at = time.monotonic()

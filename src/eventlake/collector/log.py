@@ -1,0 +1,141 @@
+"""The log: what was acknowledged is in it, on disk, before the answer goes out.
+
+Each worker process has logs of its own. A log is a text file with a record per line:
+
+    checksum source received hash event
+
+the event being the line that goes to the raw archive. A log that is full or old is sealed: it gets another name, under
+which the roller takes it (see `roll`). What a crash leaves is a log with perhaps half a record at its end; nobody was
+told that this one is safe.
+"""
+
+import os
+import time
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import NamedTuple
+
+from isal.isal_zlib import crc32
+
+OPEN, SEALED = ".log", ".sealed"
+
+
+class Record(NamedTuple):
+    source_id: str
+    received: int  # microseconds since 1970
+    message_hash: bytes
+    event: bytes
+
+    def line(self) -> bytes:
+        head = f"{self.source_id} {self.received} {self.message_hash.hex()} "
+        content = head.encode() + self.event
+        return b"%08x %s\n" % (crc32(content), content)
+
+
+class Read(NamedTuple):
+    records: list[Record]
+    damaged: int  # bytes that are no records; half a record at the end is not damage
+
+
+def read(path: Path) -> Read:
+    """The records of a log."""
+    records, damaged = [], 0
+    content = path.read_bytes()
+    whole, _, _ = content.rpartition(b"\n")
+    for line in whole.split(b"\n") if whole else []:
+        record = _record(line)
+        if record is None:
+            damaged += len(line) + 1
+        else:
+            records.append(record)
+    return Read(records, damaged)
+
+
+def _record(line: bytes) -> Record | None:
+    checksum, _, content = line.partition(b" ")
+    if checksum != b"%08x" % crc32(content):
+        return None
+    source_id, received, message_hash, event = content.split(b" ", 3)
+    return Record(source_id.decode(), int(received), bytes.fromhex(message_hash.decode()), event)
+
+
+class Log:
+    """Appends to logs, one after the other. Whoever appends can be sure when `append` returns."""
+
+    def __init__(self, folder: Path, worker: str, *, max_bytes: int, max_seconds: float) -> None:
+        self._folder = folder
+        self._worker = worker
+        self._max_bytes = max_bytes
+        self._max_seconds = max_seconds
+        self._file: int | None = None
+        self._path = folder
+        self._size = 0
+        self._opened = 0.0
+
+    def append(self, lines: Iterable[bytes]) -> None:
+        """Write lines of records and wait until the disk has them. Raises OSError; then none of them counts."""
+        content = b"".join(lines)
+        file = self._open() if self._file is None else self._file
+        start = self._size
+        try:
+            _write_all(file, content)
+            os.fdatasync(file)
+        except OSError:
+            self._abandon(file, start)
+            raise
+        self._size += len(content)
+        if self._size >= self._max_bytes:
+            self.seal()
+
+    def _open(self) -> int:
+        self._path = self._folder / f"{self._worker}-{time.time_ns()}{OPEN}"
+        self._file = os.open(self._path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_APPEND, 0o600)
+        self._size, self._opened = 0, time.monotonic()
+        sync_folder(self._folder)  # or the file could be gone after a power cut
+        return self._file
+
+    def _abandon(self, file: int, start: int) -> None:
+        """Take back what may be there of records that were refused: a client will send them again."""
+        try:
+            os.ftruncate(file, start)
+        except OSError:
+            self.seal()  # after an error of the disk nothing is sure but what it confirmed before
+
+    def is_old(self) -> bool:
+        return self._file is not None and time.monotonic() - self._opened >= self._max_seconds
+
+    def seal(self) -> None:
+        """Hand the log to the roller."""
+        if self._file is None:
+            return
+        os.close(self._file)
+        self._file = None
+        seal(self._path)
+
+
+def seal(path: Path) -> None:
+    path.rename(path.with_suffix(SEALED))
+
+
+def sealed(folder: Path) -> list[Path]:
+    """The logs to be rolled, oldest first."""
+    return sorted(folder.glob(f"*{SEALED}"), key=lambda path: int(path.stem.rpartition("-")[2]))
+
+
+def left_open(folder: Path) -> Iterator[Path]:
+    """Logs of processes that are gone; only to be asked for when none runs."""
+    yield from folder.glob(f"*{OPEN}")
+
+
+def sync_folder(folder: Path) -> None:
+    handle = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)
+
+
+def _write_all(file: int, content: bytes) -> None:
+    view = memoryview(content)
+    while view:
+        view = view[os.write(file, view) :]

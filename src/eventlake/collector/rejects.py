@@ -1,0 +1,52 @@
+"""Events that were refused: kept to be looked at, in files that do not grow without end."""
+
+import os
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import msgspec
+
+MAX_BYTES = 8 << 20  # of a worker's file; the one before is kept as well
+
+
+class Reject(NamedTuple):
+    time: str
+    source: str | None  # its id; None if the write key was not known
+    code: str
+    message: str
+    sample: str
+
+
+class Rejects:
+    """Writes the rejects of one process."""
+
+    def __init__(self, folder: Path, worker: str) -> None:
+        folder.mkdir(parents=True, exist_ok=True)
+        self._path = folder / f"{worker}.ndjson"
+
+    def add(self, rejects: list[Reject]) -> None:
+        lines = b"".join(msgspec.json.encode(reject._asdict()) + b"\n" for reject in rejects)
+        handle = os.open(self._path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
+        try:
+            os.write(handle, lines)
+            full = os.fstat(handle).st_size > MAX_BYTES
+        finally:
+            os.close(handle)
+        if full:
+            self._path.replace(self._path.with_suffix(".before"))
+
+
+def read(folder: Path) -> list[Reject]:
+    """All that is kept, oldest first."""
+    return sorted(_read(folder), key=lambda reject: reject.time)
+
+
+def _read(folder: Path) -> Iterator[Reject]:
+    for path in [*folder.glob("*.before"), *folder.glob("*.ndjson")]:
+        for line in path.read_bytes().splitlines():
+            try:
+                members: dict[str, Any] = msgspec.json.decode(line)
+                yield Reject(**members)
+            except (msgspec.MsgspecError, TypeError):
+                continue  # half a line, of a process that was killed

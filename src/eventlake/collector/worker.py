@@ -1,0 +1,87 @@
+"""A process that answers requests. The supervisor starts it (see `server`)."""
+
+import asyncio
+import json
+import signal
+import socket
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import uvicorn
+
+from eventlake.collector.app import Collector
+from eventlake.collector.counters import Counters
+from eventlake.collector.group_commit import GroupCommit
+from eventlake.collector.http_protocol import BoundedProtocol
+from eventlake.collector.keys import WriteKeys
+from eventlake.collector.log import Log
+from eventlake.collector.options import Options, Spool
+from eventlake.collector.rate import RateLimit
+from eventlake.collector.rejects import Rejects
+from eventlake.workspace import Workspace
+
+
+class _Server(uvicorn.Server):
+    @contextmanager
+    def capture_signals(self) -> Iterator[None]:
+        yield  # uvicorn would end the process by the signal before the log is handed on
+
+
+async def serve(folder: Path, name: str, listening: socket.socket, options: Options) -> None:
+    place = Workspace.open(folder)
+    spool = Spool(place.folder)
+    log = GroupCommit(
+        Log(spool.logs, name, max_bytes=options.roll_bytes, max_seconds=options.roll_seconds),
+    )
+    app = Collector(
+        WriteKeys(place.sources),
+        log,
+        Rejects(spool.rejects, name),
+        Counters(spool.counters, name),
+        RateLimit(options.requests_per_second / options.workers),
+        place.clock,
+        options.strict,
+    )
+    log.start()
+    # Nothing about requests is logged: addresses, keys and payloads are not for logs.
+    config = uvicorn.Config(
+        app,
+        http=BoundedProtocol,
+        loop="none",  # it runs already
+        lifespan="off",
+        access_log=False,
+        log_level="warning",
+        server_header=False,
+        proxy_headers=options.behind_proxy,
+        forwarded_allow_ips="*" if options.behind_proxy else None,
+        timeout_keep_alive=60,
+        timeout_graceful_shutdown=10,
+        backlog=2048,
+    )
+    server = _Server(config)
+    loop = asyncio.get_running_loop()
+
+    def stop() -> None:
+        server.should_exit = True
+
+    for number in (signal.SIGTERM, signal.SIGINT):
+        loop.add_signal_handler(number, stop)
+    loop.add_reader(sys.stdin, stop)  # it ends when the supervisor does
+    try:
+        await server.serve(sockets=[listening])
+    finally:
+        await log.stop()
+
+
+def main() -> None:
+    folder, name, handle, options = sys.argv[1:]
+    listening = socket.socket(fileno=int(handle))
+    import uvloop  # noqa: PLC0415 # only here: a supervisor needs none
+
+    uvloop.run(serve(Path(folder), name, listening, Options(**json.loads(options))))
+
+
+if __name__ == "__main__":
+    main()
