@@ -72,6 +72,10 @@ bench: $(BENCH_DONE) ## Measure what a load costs, here and elsewhere; see docs/
 bench-smoke: $(DEV_DONE) ## Fail if loads have become slow; about two minutes.
 	$(BIN)/python -m bench.smoke
 
+.PHONY: bench-collect
+bench-collect: $(DEV_DONE) ## Load the collector; see docs/collector.md.
+	$(BIN)/python -m bench.collect $(ARGS)
+
 .PHONY: bench-lossless
 bench-lossless: $(BENCH_DONE) ## Count what is lost of 20,000 hostile events, here and elsewhere.
 	$(BIN)/python -m bench.lossless $(ARGS)

@@ -11,7 +11,7 @@ import typer
 
 from eventlake import query as engine
 from eventlake.archive.importer import import_file
-from eventlake.cli import output, state
+from eventlake.cli import demo_live, output, state
 from eventlake.cli.report_view import show_report
 from eventlake.control.sources import Source
 from eventlake.demo.events import Recipe, write_archive
@@ -22,6 +22,7 @@ from eventlake.sync.steps import Runner
 from eventlake.workspace import Workspace
 
 SOURCE = "shop"
+_LIVE_EVENTS = 500
 
 _EVENTS_PER_HOUR = """
     SELECT day, hr, count(*) AS events, count(DISTINCT anonymous_id) AS visitors
@@ -45,10 +46,10 @@ def demo(
     events: Annotated[int, typer.Option(min=1000, help="How many events to make.")] = 50_000,
     folder: Annotated[Path | None, typer.Option("--dir", help="Where; by default a new temporary folder.")] = None,
 ) -> None:
-    """A tour in a scratch folder: make events, sync them on Spark, look at tables, reports and what did not fit."""
+    """A tour in a scratch folder: make events, send some over HTTP, sync them on Spark, look at what became of them."""
     scratch = (folder or Path(tempfile.mkdtemp(prefix="eventlake-demo-"))).resolve()
     place = Workspace.create(scratch)
-    source, _ = place.sources.add(SOURCE, name="Demo shop: web, iOS and back end")
+    source, write_key = place.sources.add(SOURCE, name="Demo shop: web, iOS and back end")
     _step(f"1. A workspace in {scratch}")
 
     _step(f"2. {events:,} events of a web shop, an iOS app and a back end; with copies, odd values and broken lines")
@@ -69,19 +70,23 @@ def demo(
     _step("3. The first sync: Spark starts, tables and columns are found")
     with state.spark(place) as runner:
         _sync(place, source, runner)
-        _step("4. Five hours later: copies of earlier events, values of the wrong kind, broken lines")
+        _step("4. A collector runs, and an SDK sends to it")
+        with demo_live.collector(scratch) as address:
+            recipe = Recipe(_LIVE_EVENTS, seed=3, until=until, hours=1)
+            output.out.print(f"{demo_live.send(address, write_key, recipe)} to {address}/v1/batch")
+        _step("5. Five hours later: copies of earlier events, values of the wrong kind, broken lines")
         _archive(place, source, later, scratch / "raw" / "2", files=2)
         _sync(place, source, runner)
-        _step("5. The same sync once more: nothing to do, and nothing twice")
+        _step("6. The same sync once more: nothing to do, and nothing twice")
         _sync(place, source, runner)
 
-    _step("6. Page views per hour, asked with SQL")
+    _step("7. Page views per hour, asked with SQL")
     _show_chart(place)
-    _step("7. Orders")
+    _step("8. Orders")
     _show(place, _REVENUE)
-    _step("8. What did not fit its column is kept beside the row, with the reason")
+    _step("9. What did not fit its column is kept beside the row, with the reason")
     _show(place, _RESCUED.format(table=_table_with_rescued(place)))
-    _step("9. What is not an event is kept, too")
+    _step("10. What is not an event is kept, too")
     _show(place, _QUARANTINED)
     _what_next(scratch)
 
@@ -138,6 +143,7 @@ def _what_next(scratch: Path) -> None:
         ("describe shop.track_order_completed", "columns, types, and since when"),
         ('query "select event, count(*) from shop.track_product_added group by all"', "any SQL"),
         ("replay shop --all", "load everything again: adds nothing"),
+        ("collect", "let SDKs send to it: see docs/collector.md"),
         ("verify", "do archive, files, catalog and books agree?"),
     ):
         output.say(f"  eventlake -C {shlex.quote(str(scratch))} {command}   ", (f"# {words}", "dim"))

@@ -1,0 +1,5 @@
+"""`python -m eventlake` is `eventlake`."""
+
+from eventlake.cli.main import main
+
+main()
