@@ -53,8 +53,9 @@ class RecentIds:
         """Remember the messages of these records. May be done twice."""
         if records:
             self._write(name, _messages(records).ordered("received"))
-            self._merge()
-            self._forget(max(record.received for record in records))
+            oldest = max(record.received for record in records) - PERIOD
+            self._merge(oldest)
+            self._forget(oldest)
 
     def _files(self) -> list[Path]:
         return sorted(self._folder.glob("*.ids"))
@@ -69,13 +70,13 @@ class RecentIds:
         half.replace(target)
         sync_folder(self._folder)
 
-    def _merge(self) -> None:
+    def _merge(self, oldest: int) -> None:
         for paths in self._levels():
             if len(paths) < _FAN:
                 continue
-            parts = [self._read(path) for path in paths]
+            merged = ids.joined([self._read(path) for path in paths]).ordered("received")
             name = f"merged-{paths[-1].stem.removeprefix('merged-')}"
-            self._write(name, ids.joined(parts).ordered("received"))
+            self._write(name, merged.take(_is_last(merged) & (merged["received"] >= oldest)))
             for path in paths:
                 if path.stem != name:
                     path.unlink()
@@ -89,11 +90,18 @@ class RecentIds:
     def _read(self, path: Path) -> Ids:
         return IdFile(pa.memory_map(str(path)), fields=_FIELDS).read(_ALL, _FIELDS)
 
-    def _forget(self, now: int) -> None:
+    def _forget(self, oldest: int) -> None:
         for path in self._files():
             received: Any = IdFile(pa.memory_map(str(path)), fields=_FIELDS).read(_ALL, ["received"])["received"]
-            if not len(received) or int(received.max()) < now - PERIOD:
+            if not len(received) or int(received.max()) < oldest:
                 path.unlink()
+
+
+def _is_last(ordered: Ids) -> Any:
+    """Which rows are the last of their message."""
+    last = np.ones(len(ordered), bool)
+    last[:-1] = (ordered["high"][1:] != ordered["high"][:-1]) | (ordered["low"][1:] != ordered["low"][:-1])
+    return last
 
 
 def _messages(records: list[Record]) -> Ids:
