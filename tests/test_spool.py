@@ -67,9 +67,10 @@ def test_events_go_to_the_folder_of_their_source_and_day(tmp_path: Path) -> None
     assert log.sealed(tmp_path) == []
 
 
-@pytest.mark.parametrize(
-    "died", ["before the archive", "in the archive", "before the ids", "before the log was removed"]
-)
+MOMENTS = ["before the archive", "in the archive", "before the ids", "before the log was removed"]
+
+
+@pytest.mark.parametrize("died", MOMENTS)
 def test_a_roll_that_died_is_done_again_with_the_same_outcome(tmp_path: Path, died: str) -> None:
     storage, known = LocalStorage(str(tmp_path / "lake")), RecentIds(tmp_path / "recent")
     written(tmp_path, [record("a"), record("b", at=DAY), record("a")]).seal()
