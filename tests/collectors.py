@@ -14,7 +14,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, NamedTuple, Self
 
-from eventlake.workspace import Workspace
+from eventlake.workspace import CONFIG, Workspace
 
 PROGRAM = Path(sys.executable).with_name("eventlake")
 SECONDS = 60
@@ -33,10 +33,14 @@ class Answer(NamedTuple):
 class Collector:
     """Runs `eventlake collect` in a workspace until it is stopped or killed."""
 
-    def __init__(self, folder: Path, *options: str, prepare: Callable[[], None] | None = None) -> None:
+    def __init__(
+        self, folder: Path, *options: str, settings: str = "", prepare: Callable[[], None] | None = None
+    ) -> None:
         self.folder = folder
-        if not (folder / "eventlake.toml").exists():
+        if not (folder / CONFIG).exists():
             Workspace.create(folder)
+            if settings:
+                (folder / CONFIG).write_text(f'workspace_id = "test"\n{settings}')
             self.key = Workspace.open(folder).sources.add("web", source_id="src1")[1]
         self._options = options
         self._prepare = prepare

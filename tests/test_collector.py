@@ -16,7 +16,8 @@ import pytest
 from collectors import PROGRAM, Collector
 from eventlake.collector import rejects as kept
 from eventlake.collector.options import Spool
-from eventlake.workspace import Workspace
+from eventlake.workspace import CONFIG, Workspace
+from servers import S3Server
 
 CALLS = {"track": "t", "identify": "i", "page": "p", "screen": "s", "group": "g", "alias": "a"}
 
@@ -424,8 +425,26 @@ def test_a_full_disk_is_answered_with_503_and_loses_nothing(tmp_path: Path) -> N
                 acknowledged.append(f"m{number}")
         assert set(statuses) == {200, 503}
         assert answer.headers["retry-after"]
+        assert collector.get("/health").status == 503
         collector.stop()
         assert [sent["messageId"] for sent in collector.archived()] == acknowledged
+
+
+def test_the_archive_may_be_a_bucket_and_may_be_away_for_a_while(tmp_path: Path, s3: S3Server, bucket: str) -> None:
+    bucket_there = f's3 = {{ endpoint = "{s3.endpoint}", path_style = true }}\nlake = {{ root = "s3://{bucket}/x" }}\n'
+    bucket_away = bucket_there.replace(s3.endpoint, "http://127.0.0.1:9")
+    with Collector(tmp_path, settings=bucket_away) as collector:
+        assert collector.post("/v1/track", track(messageId="m1")).status == 200
+        said = collector.stop()
+        assert "logs are still to be written to the archive" in said
+        config = tmp_path / CONFIG
+        config.write_text(config.read_text().replace("http://127.0.0.1:9", s3.endpoint))
+        collector.start()
+        assert collector.post("/v1/track", track(messageId="m2")).status == 200
+        assert "Everything that was acknowledged is in the archive" in collector.stop()
+    storage = Workspace.open(tmp_path).storage
+    lines = [gzip.decompress(storage.read(file.path)) for file in storage.files("segment-logs")]
+    assert sorted(json.loads(line)["messageId"] for line in lines) == ["m1", "m2"]
 
 
 def test_a_damaged_log_gives_what_is_whole_and_is_kept(tmp_path: Path) -> None:

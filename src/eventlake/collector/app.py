@@ -54,6 +54,7 @@ class Answer(NamedTuple):
 
 
 _SUCCESS = Answer(200, b'{"success":true}')
+_HEALTHY = Answer(200, b'{"status":"ok"}')
 
 
 class _Request(NamedTuple):
@@ -120,7 +121,7 @@ class Collector:
 
     async def _get(self, request: _Request, path: str) -> Answer:
         if path == "/health":
-            return Answer(200, b'{"status":"ok"}')
+            return _told(503, "service_unavailable", "the disk refuses events") if self.log.is_failing else _HEALTHY
         if path == "/metrics":
             text = self.counters.exposition().encode()
             return Answer(200, text, ((b"content-type", b"text/plain; version=0.0.4"),))

@@ -18,6 +18,7 @@ class GroupCommit:
     """Appends to a log for all requests of a process."""
 
     def __init__(self, log: Log) -> None:
+        self.is_failing = False  # the disk refused the last records
         self._log = log
         self._lines: list[bytes] = []
         self._waiting: list[asyncio.Future[None]] = []
@@ -60,6 +61,7 @@ class GroupCommit:
             await self._on_disk(lambda: self._log.append(lines))
         except OSError as failure:
             error = failure
+        self.is_failing = error is not None
         for done in waiting:
             if done.cancelled():  # the client is gone; its events are safe all the same
                 continue
