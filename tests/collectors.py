@@ -86,10 +86,14 @@ class Collector:
 
     def kill(self) -> None:
         """Kill all its processes at once."""
-        children = Path(f"/proc/{self.process.pid}/task/{self.process.pid}/children").read_text().split()
-        for pid in (self.process.pid, *map(int, children)):
+        for pid in (self.process.pid, *self.workers()):
             os.kill(pid, signal.SIGKILL)
         self.process.communicate(timeout=SECONDS)
+
+    def workers(self) -> list[int]:
+        return [
+            int(pid) for pid in Path(f"/proc/{self.process.pid}/task/{self.process.pid}/children").read_text().split()
+        ]
 
     def request(self, method: str, path: str, body: bytes, headers: Mapping[str, str]) -> Answer:
         connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=SECONDS)

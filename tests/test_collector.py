@@ -3,11 +3,14 @@
 import base64
 import gzip
 import json
+import os
 import resource
+import signal
 import socket
 import subprocess
 import threading
 import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -135,7 +138,9 @@ def test_images_store_events_and_always_are_images(tmp_path: Path) -> None:
     with Collector(tmp_path) as collector:
         data = base64.urlsafe_b64encode(json.dumps(track(writeKey=collector.key, messageId="m1")).encode()).decode()
         dotted = f"userId=u&event=Opened&properties.subject=Hi%20there&messageId=m2&writeKey={collector.key}"
-        for query in (f"data={data.rstrip('=')}", dotted, "data=%%%", "", f"a.b=1&a=2&writeKey={collector.key}"):
+        deep = f"writeKey={collector.key}&{'a.' * 800}a=1"
+        odd = ["data=%%%", "", f"a.b=1&a=2&writeKey={collector.key}", "writeKey.a=1", "userId=u&userId.x=v", deep]
+        for query in (f"data={data.rstrip('=')}", dotted, *odd):
             answer = collector.get(f"/v1/pixel/track?{query}")
             assert (answer.status, answer.headers["content-type"], answer.body[:6]) == (200, "image/gif", b"GIF89a")
         collector.stop()
@@ -272,7 +277,45 @@ def test_too_many_events_and_none_at_all(tmp_path: Path) -> None:
         collector.stop()
         assert collector.archived() == []
     codes = [reject["code"] for reject in rejects(tmp_path)]
-    assert codes == ["too_many_events"] * 2501 + ["empty_batch"]
+    assert codes == ["too_many_events", "empty_batch"]
+
+
+def test_one_odd_event_does_not_cost_the_others_of_its_batch(tmp_path: Path) -> None:
+    odd = [b'{"userId":"u","type":"track","event":"hi \\ud83d","messageId":"m1"}', b'{"userId":NaN}']
+    good = json.dumps(track(messageId="m2")).encode()
+    with Collector(tmp_path) as collector:
+        assert collector.post("/v1/batch", b'{"batch":[' + b",".join([*odd, good]) + b"]}").status == 200
+        twice = b'{"batch":[' + good.replace(b"m2", b"m3") + b'],"batch":[' + good.replace(b"m2", b"m4") + b"]}"
+        assert collector.post("/v1/batch", b"\xef\xbb\xbf" + twice).status == 200
+        collector.stop()
+        found = [sent["messageId"] for sent in collector.archived()]
+    assert sorted(found) == ["m2", "m3", "m4"]  # an event name of half a character is no text
+    assert len(rejects(tmp_path)) == 2
+
+
+def test_what_a_batch_says_of_all_is_bounded(tmp_path: Path) -> None:
+    with Collector(tmp_path) as collector:
+        large = {"batch": [track()] * 1000, "context": {"x": "y" * 20_000}}
+        deep = b'{"batch":[],"context":' + b'{"a":' * 900 + b"1" + b"}" * 900 + b"}"
+        for body in (json.dumps(large).encode(), json.dumps({**large, "context": {"x": "y" * 40_000}}).encode(), deep):
+            assert collector.post("/v1/batch", gzip.compress(body), Content_Encoding="gzip").status == 400
+        many = b'{"batch":[' + b"0," * 240_000 + b"0]}"
+        started = time.monotonic()
+        assert collector.post("/v1/batch", many).status == 200
+        assert time.monotonic() - started < 2
+        repeated = b'{"a":1,"a":' * 400 + b"1" + b"}" * 400
+        assert collector.post("/v1/batch", b'{"batch":[' + b",".join([repeated] * 90) + b"]}").status == 200
+        collector.stop()
+        assert collector.archived() == []
+    assert sum(path.stat().st_size for path in (tmp_path / "collector" / "rejects").iterdir()) < 100_000
+
+
+def test_keys_are_not_kept_with_what_is_refused(tmp_path: Path) -> None:
+    with Collector(tmp_path) as collector:
+        collector.post("/v1/batch", {"batch": [[{"writeKey": collector.key}], {"a": {"writeKey": collector.key}}]})
+        collector.stop()
+        assert collector.key not in (str(rejects(tmp_path)))
+        assert len(rejects(tmp_path)) == 2
 
 
 def test_a_small_body_that_unpacks_to_a_large_one_is_refused(tmp_path: Path) -> None:
@@ -445,6 +488,40 @@ def test_the_archive_may_be_a_bucket_and_may_be_away_for_a_while(tmp_path: Path,
     storage = Workspace.open(tmp_path).storage
     lines = [gzip.decompress(storage.read(file.path)) for file in storage.files("segment-logs")]
     assert sorted(json.loads(line)["messageId"] for line in lines) == ["m1", "m2"]
+
+
+def test_after_the_disk_was_away_it_goes_on(tmp_path: Path) -> None:
+    with Collector(tmp_path, "--workers", "1") as collector:
+        logs = tmp_path / "collector" / "logs"
+        assert collector.post("/v1/track", track(messageId="m1")).status == 200
+        logs.rename(tmp_path / "away")
+        wait_until(lambda: collector.post("/v1/track", track(messageId="lost")).status == 503)
+        assert collector.get("/health").status == 503
+        (tmp_path / "away").rename(logs)
+        wait_until(lambda: collector.get("/health").status == 200)
+        assert collector.post("/v1/track", track(messageId="m2")).status == 200
+        collector.stop()
+        assert {sent["messageId"] for sent in collector.archived()} >= {"m1", "m2"}
+
+
+def wait_until(is_so: Callable[[], bool]) -> None:
+    deadline = time.monotonic() + 30
+    while not is_so():
+        assert time.monotonic() < deadline
+        time.sleep(0.1)
+
+
+def test_a_worker_that_dies_just_before_the_end_leaves_nothing_behind(tmp_path: Path) -> None:
+    with Collector(tmp_path, "--workers", "1", "--roll-seconds", "3600") as collector:
+        assert collector.post("/v1/track", track(messageId="m1")).status == 200
+        collector.process.send_signal(signal.SIGSTOP)  # so that it cannot start another
+        [worker] = collector.workers()
+        os.kill(worker, signal.SIGKILL)
+        collector.process.send_signal(signal.SIGTERM)
+        collector.process.send_signal(signal.SIGCONT)
+        _, said = collector.process.communicate(timeout=60)
+        assert "Everything that was acknowledged is in the archive" in said
+        assert [sent["messageId"] for sent in collector.archived()] == ["m1"]
 
 
 def test_a_damaged_log_gives_what_is_whole_and_is_kept(tmp_path: Path) -> None:

@@ -123,6 +123,10 @@ def test_spaces_between_members_change_nothing() -> None:
     assert check(lines) == 20  # escapes that need not be are for the exact reader
 
 
+def test_lines_may_end_as_on_windows() -> None:
+    assert check([plain_line(web_event(number)) + b"\r" for number in range(5)]) == 5
+
+
 def test_lines_may_lack_keys_and_have_values_of_other_kinds() -> None:
     values: list[Any] = [1, "1", True, None, 1.25, [1, {"a": 2}], "", False, -7, "é"]
     lines = [plain_line({"type": "track", "x": value, f"only{row}": row}) for row, value in enumerate(values)]
@@ -200,6 +204,7 @@ def test_a_line_that_was_changed_in_transit_is_read_exactly_or_not_at_all(seed: 
         b'{"a":1.50}',
         b'{"a":[1.50]}',
         b'{"a":[1e2]}',
+        b'{"a":[1E-7]}',
         b'{"a":{}}',
         b"5",
         b"null",

@@ -39,7 +39,7 @@ def test_a_log_gives_back_its_records_whatever_half_of_one_follows(
 ) -> None:
     folder = tmp_path_factory.mktemp("log")
     records = [record(name.encode("unicode_escape").decode(), at=place) for place, name in enumerate(names)]
-    written(folder, records).seal()
+    written(folder, records).hand_on(all_of_it=True)
     [path] = log.sealed(folder)
     with path.open("ab") as file:
         file.write(record("never acknowledged").line()[:half])
@@ -48,21 +48,24 @@ def test_a_log_gives_back_its_records_whatever_half_of_one_follows(
 
 def test_a_log_that_is_full_is_sealed_and_the_next_begins(tmp_path: Path) -> None:
     made = written(tmp_path, [record("a")], max_bytes=10)
+    made.hand_on()
     made.append([record("b").line()])
-    made.seal()
+    made.hand_on()
     assert [log.read(path).records for path in log.sealed(tmp_path)] == [[record("a")], [record("b")]]
 
 
 def test_events_go_to_the_folder_of_their_source_and_day(tmp_path: Path) -> None:
     storage, known = LocalStorage(str(tmp_path / "lake")), RecentIds(tmp_path / "recent")
-    written(tmp_path, [record("a"), record("b", at=DAY), record("c", source="src2"), record("d")]).seal()
+    written(tmp_path, [record("a"), record("b", at=DAY), record("c", source="src2"), record("d")]).hand_on(
+        all_of_it=True
+    )
     [path] = log.sealed(tmp_path)
     rolled = roll(path, storage, known)
     assert (rolled.events, rolled.copies) == (4, 0)
     assert archived(storage) == {
-        f"segment-logs/src1/0/{path.stem}-0.gz": [record("a").event, record("d").event],
-        f"segment-logs/src1/86400000/{path.stem}-0.gz": [record("b").event],
-        f"segment-logs/src2/0/{path.stem}-0.gz": [record("c").event],
+        f"segment-logs/src1/0/{log.name_of(path)}-0.gz": [record("a").event, record("d").event],
+        f"segment-logs/src1/86400000/{log.name_of(path)}-0.gz": [record("b").event],
+        f"segment-logs/src2/0/{log.name_of(path)}-0.gz": [record("c").event],
     }
     assert log.sealed(tmp_path) == []
 
@@ -73,7 +76,7 @@ MOMENTS = ["before the archive", "in the archive", "before the ids", "before the
 @pytest.mark.parametrize("died", MOMENTS)
 def test_a_roll_that_died_is_done_again_with_the_same_outcome(tmp_path: Path, died: str) -> None:
     storage, known = LocalStorage(str(tmp_path / "lake")), RecentIds(tmp_path / "recent")
-    written(tmp_path, [record("a"), record("b", at=DAY), record("a")]).seal()
+    written(tmp_path, [record("a"), record("b", at=DAY), record("a")]).hand_on(all_of_it=True)
     [path] = log.sealed(tmp_path)
     shutil.copy(path, tmp_path / "copy")
     roll(path, storage, known)
@@ -88,6 +91,34 @@ def test_a_roll_that_died_is_done_again_with_the_same_outcome(tmp_path: Path, di
     roll(path, storage, known)
     assert archived(storage) == expected
     assert log.sealed(tmp_path) == []
+
+
+def test_a_roll_that_is_done_again_after_another_took_one_of_its_messages_loses_none(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("eventlake.collector.roll.MAX_BYTES", 50)  # two events in a file
+    storage, known = LocalStorage(str(tmp_path / "lake")), RecentIds(tmp_path / "recent")
+    names = ["a", "b", "c", "d"]
+    written(tmp_path, [record(name) for name in names]).hand_on(all_of_it=True)
+    [path] = log.sealed(tmp_path)
+    shutil.copy(path, tmp_path / "copy")
+    roll(path, storage, known)
+    shutil.rmtree(tmp_path / "recent")  # as if it had died before it remembered its messages
+    shutil.copy(tmp_path / "copy", path)
+    known = RecentIds(tmp_path / "recent")
+    known.add("another", [record("a")])
+    roll(path, storage, known)
+    found = [line for lines in archived(storage).values() for line in lines]
+    assert {record(name).event for name in names} <= set(found)
+
+
+def test_logs_are_rolled_in_the_order_in_which_they_were_sealed(tmp_path: Path) -> None:
+    first = Log(tmp_path, "w0", max_bytes=1 << 20, max_seconds=60)
+    first.append([record("opened first").line()])
+    written(tmp_path, [record("sealed first")]).hand_on(all_of_it=True)
+    first.hand_on(all_of_it=True)
+    names = [log.read(path).records[0] for path in log.sealed(tmp_path)]
+    assert names == [record("sealed first"), record("opened first")]
 
 
 @settings(max_examples=15)

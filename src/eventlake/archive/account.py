@@ -22,8 +22,9 @@ VALUE = "JSON"  # DuckDB's name for a type that takes any
 _LONGEST_WHOLE = 18  # digits that surely fit 64 bits
 _LONGEST_FRACTION = 16  # with its sign and point: a double has 15 digits, exactly
 _FRACTION = r"^-?[0-9]+\.[0-9]+$"
-# In an array: a fraction as an element, which may have been sent with an exponent, and digits that may be rounded.
-_ODD_IN_ARRAY = r"[\[,]-?[0-9]+\.|[0-9.]{16}"
+# In an array: a fraction as an element, which may have been sent with an exponent, an exponent, which may have been
+# sent in another way, and digits that may be rounded.
+_ODD_IN_ARRAY = r"[\[,]-?[0-9]+\.|[0-9]e[-+0-9]|[0-9.]{16}"
 
 _decode = msgspec.json.Decoder(str).decode
 

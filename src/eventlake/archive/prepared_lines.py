@@ -36,7 +36,7 @@ class PreparedLines:
     """Lines as one array, nulls and empty objects replaced."""
 
     def __init__(self, lines: Sequence[bytes]) -> None:
-        if b'": ' in lines[0]:  # some write a space after each colon and comma
+        if b'": ' in lines[0] or lines[0].endswith(b"\r"):  # some write spaces, or lines as Windows does
             lines = [_without_spaces(line) for line in lines]
         self.length = np.fromiter(map(len, lines), np.int64, len(lines))
         content = bytearray(b"\n".join([*_utf8(lines), bytes(_WINDOW)]))

@@ -7,6 +7,7 @@ import asyncio
 import base64
 import binascii
 import re
+import sys
 from collections.abc import Awaitable, Callable, MutableMapping
 from dataclasses import dataclass
 from typing import Any, NamedTuple
@@ -16,7 +17,7 @@ import msgspec
 
 from eventlake.collector import documents, intake
 from eventlake.collector.counters import Counters
-from eventlake.collector.group_commit import GroupCommit, OverloadedError
+from eventlake.collector.group_commit import GroupCommit, NotStoredError
 from eventlake.collector.intake import BadRequestError, Intake, Rejected
 from eventlake.collector.keys import KeyHolder, WriteKeys
 from eventlake.collector.rate import RateLimit
@@ -44,6 +45,9 @@ _CORS = [
     (b"access-control-allow-headers", b"authorization, content-type, content-encoding, anonymousid, sentat"),
     (b"access-control-max-age", b"86400"),
 ]
+_BODY_MAY_BE_UNREAD = frozenset({400, 404, 405, 408})
+_MAX_SHOWN = 100  # errors in an answer
+_MAX_NOTED = 1000  # characters of a refused event
 _encode = msgspec.json.encode
 
 
@@ -101,9 +105,16 @@ class Collector:
         if scope["type"] != "http":
             return
         self.counters.add("requests")
-        answer = await self._answer(_Request(scope, dict(scope["headers"])), receive)
+        try:
+            answer = await self._answer(_Request(scope, dict(scope["headers"])), receive)
+        except Exception as error:  # a mistake of ours must not tell what was sent, nor stop the process
+            self.counters.add("errors")
+            sys.stderr.write(f"a request met a mistake of the collector: {type(error).__name__}\n")
+            answer = _told(500, "internal_error", "the events are not stored; send them again later")
         length = (b"content-length", str(len(answer.body)).encode())
         headers = [*answer.headers, length, *_CORS]
+        if answer.status in _BODY_MAY_BE_UNREAD:
+            headers.append((b"connection", b"close"))
         await send({"type": "http.response.start", "status": answer.status, "headers": headers})
         await send({"type": "http.response.body", "body": b"" if scope["method"] == "HEAD" else answer.body})
 
@@ -191,29 +202,39 @@ class Collector:
         now = self.clock.now()
         if not holder.enabled:
             problem = Problem("source_disabled", "the source is disabled")
-            return self._rejected(holder, now, [Rejected(i, [problem], "") for i in range(len(sent.events))])
+            return self._rejected(holder, now, [Rejected(0, [problem], "")], key)
         reception = Reception(holder.source_id, now, from_client, request.ip, call)
-        records, rejected = intake.checked(sent, reception)
+        try:
+            records, rejected = intake.checked(sent, reception)
+        except BadRequestError as error:
+            self._refuse(key, error.code, str(error))
+            return _told(400, error.code, str(error))
         if self.strict and rejected:
-            return self._rejected(holder, now, rejected)
+            return self._rejected(holder, now, rejected, key)
         if records:
             try:
                 await self.log.append([record.line() for record in records])
-            except (OSError, OverloadedError):
+            except NotStoredError:
                 self.counters.add("storage_errors")
                 return _told(503, "service_unavailable", "the events are not stored; send them again later")._replace(
                     headers=(_JSON, (b"retry-after", b"10"))
                 )
             self.counters.add("events_stored", len(records))
-        return self._rejected(holder, now, rejected) if rejected else _SUCCESS
+        return self._rejected(holder, now, rejected, key) if rejected else _SUCCESS
 
-    def _rejected(self, holder: KeyHolder, now: int, rejected: list[Rejected]) -> Answer:
+    def _rejected(self, holder: KeyHolder, now: int, rejected: list[Rejected], key: str | None) -> Answer:
         """Note events that are refused. As with Segment, the answer does not tell; in strict mode it does."""
         self.counters.add("events_rejected", len(rejected))
-        self.rejects.add(
-            [Reject(to_milliseconds(now), holder.source_id, *event.problems[0], event.sample) for event in rejected]
-        )
+        time = to_milliseconds(now)
+        self._note([Reject(time, holder.source_id, *one.problems[0], one.sample) for one in rejected], key)
         return Answer(400, _encode({"success": False, "errors": _shown(rejected)})) if self.strict else _SUCCESS
+
+    def _note(self, rejects: list[Reject], key: str | None) -> None:
+        """Keep what was refused, without the key, if the disk takes it: the answer does not depend on that."""
+        try:
+            self.rejects.add([_without_key(reject, key) for reject in rejects])
+        except OSError:
+            self.counters.add("rejects_lost", len(rejects))
 
     def _validate(self, request: _Request, sent: Intake) -> Answer:
         """Tell all that is wrong, and store nothing."""
@@ -221,18 +242,29 @@ class Collector:
         holder = self.keys.holder(key) if key else None
         if holder is None:
             return _told(401, "invalid_write_key", "give a write key, in Basic authentication or as writeKey")
-        _, rejected = intake.checked(sent, Reception(holder.source_id, self.clock.now()))
+        try:
+            _, rejected = intake.checked(sent, Reception(holder.source_id, self.clock.now()))
+        except BadRequestError as error:
+            return _told(400, error.code, str(error))
         return Answer(200, _encode({"valid": not rejected, "errors": _shown(rejected)}))
 
     def _refuse(self, key: str | None, code: str, message: str) -> None:
         holder = self.keys.holder(key) if key else None
         self.counters.add("requests_refused")
         source = holder.source_id if holder else None
-        self.rejects.add([Reject(to_milliseconds(self.clock.now()), source, code, message, "")])
+        self._note([Reject(to_milliseconds(self.clock.now()), source, code, message, "")], key)
 
 
 def _shown(rejected: list[Rejected]) -> list[dict[str, Any]]:
-    return [{"index": event.number, **problem._asdict()} for event in rejected for problem in event.problems]
+    errors = [{"index": one.number, **problem._asdict()} for one in rejected for problem in one.problems]
+    return errors[:_MAX_SHOWN]
+
+
+def _without_key(reject: Reject, key: str | None) -> Reject:
+    message, sample = reject.message[:_MAX_NOTED], reject.sample[:_MAX_NOTED]
+    if key:
+        message, sample = message.replace(key, "…"), sample.replace(key, "…")
+    return reject._replace(message=message, sample=sample)
 
 
 def _told(status: int, code: str, message: str) -> Answer:

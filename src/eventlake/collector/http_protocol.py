@@ -7,6 +7,7 @@ from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
 MAX_HEAD = 32 << 10  # bytes of a request before its body
 HEAD_SECONDS = 10.0
+MAX_PIPELINED = 16  # requests that came before the answers to those before them
 
 
 class BoundedProtocol(HttpToolsProtocol):
@@ -37,17 +38,22 @@ class BoundedProtocol(HttpToolsProtocol):
         if self._timer is not None:  # the head is not complete yet
             self._head_bytes += len(data)
         super().data_received(data)
-        if self._timer is not None and self._head_bytes > MAX_HEAD:
+        if self._head_bytes > MAX_HEAD:
             self._hang_up()
+        cycle: Any = self.cycle  # None before the first request, whatever its type says
+        if self._timer is None and (cycle is None or cycle.response_complete):
+            self._expect_head()  # something came that is no request yet
+
+    def on_header(self, name: bytes, value: bytes) -> None:
+        self._head_bytes += len(name) + len(value)  # also of trailers, which come after the head
+        super().on_header(name, value)
 
     def on_headers_complete(self) -> None:
         self._stop_timer()
+        self._head_bytes = 0
         super().on_headers_complete()
-
-    def on_response_complete(self) -> None:
-        super().on_response_complete()
-        if not self.transport.is_closing():
-            self._head_bytes = 0  # uvicorn's own limit for idle connections holds until the next request begins
+        if len(self.pipeline) > MAX_PIPELINED:
+            self._hang_up()
 
     def on_message_begin(self) -> None:
         super().on_message_begin()

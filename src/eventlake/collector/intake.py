@@ -2,6 +2,7 @@
 
 import base64
 import binascii
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
@@ -24,6 +25,11 @@ MAX_EVENT = 32 << 10
 MAX_BATCH = 500 << 10
 MAX_EVENTS = 2500
 
+MAX_STORED = 8 * MAX_BATCH  # of one request, when each of its events has what the batch says of all
+MAX_NESTING = 100
+_TOO_DEEP = f"more than {MAX_NESTING} levels of nesting"
+
+MAX_DOTS = 20  # in a member of an image's address
 SECRET = frozenset({"writeKey"})  # never stored
 SAMPLE = 500  # characters of an event that was refused
 
@@ -50,8 +56,7 @@ class Intake:
 
     write_key: str | None = None
     events: list[dict[str, Any] | Raw] = field(default_factory=list)
-    context: Mapping[str, Any] = field(default_factory=dict)  # of the batch, for all its events
-    integrations: Mapping[str, Any] = field(default_factory=dict)
+    common: Mapping[str, Any] = field(default_factory=dict)  # what the batch says of all its events
     sent_at: Any = None
     is_batch: bool = False
 
@@ -86,6 +91,8 @@ def unpacked(body: bytes, encoding: str, limit: int) -> bytes:
 
 def single(body: bytes) -> Intake:
     """A request that is one event."""
+    if _is_too_deep(body):
+        raise BadRequestError("bad_request", _TOO_DEEP)
     try:
         event, set_aside = exact_json.parse(body)
     except NotJsonError as error:
@@ -99,17 +106,61 @@ def single(body: bytes) -> Intake:
 def batch(body: bytes) -> Intake:
     """A request that is a batch of events."""
     try:
-        sent = _decode_batch(body)
-    except (msgspec.MsgspecError, UnicodeError, RecursionError) as error:
-        raise BadRequestError("bad_request", f"the body is not a batch of events: {error}") from error
+        sent = _decode_batch(body) if body.count(b'"batch"') == 1 else _slowly_decoded(body)
+    except (msgspec.MsgspecError, UnicodeError, RecursionError):
+        sent = _slowly_decoded(body)  # one event that is odd must not cost the others
+    common = {"context": sent.context, "integrations": sent.integrations}
+    if not (_is_small(sent.context) and _is_small(sent.integrations)):
+        raise BadRequestError("payload_too_large", "what the batch says of all its events is too large or too deep")
     return Intake(
         sent.writeKey if isinstance(sent.writeKey, str) else None,
         list(sent.batch),
-        sent.context if isinstance(sent.context, dict) else {},
-        sent.integrations if isinstance(sent.integrations, dict) else {},
-        sent.sentAt,
+        {key: value for key, value in common.items() if isinstance(value, dict)},
+        sent.sentAt if isinstance(sent.sentAt, str) else None,
         is_batch=True,
     )
+
+
+def _slowly_decoded(body: bytes) -> _Batch:
+    """The same for a batch with events that the fast decoder refuses: each comes as its own text."""
+    if _is_too_deep(body):
+        raise BadRequestError("bad_request", _TOO_DEEP)
+    events: list[Raw] = []
+    others: dict[str, Any] = {}
+    try:
+        for key, value in exact_json.items(body):
+            if key == "batch" and isinstance(value, list):
+                events += value
+            elif key in _Batch.__struct_fields__:
+                others.setdefault(key, value)
+    except NotJsonError as error:
+        raise BadRequestError("bad_request", f"the body is not JSON: {error}") from error
+    if "batch" in others or b'"batch"' not in body:
+        raise BadRequestError("bad_request", "the body has no array `batch`")
+    return _Batch(events, **others)
+
+
+def _is_small(common: Any) -> bool:
+    try:
+        text = exact_json.encode(common)
+    except (RecursionError, msgspec.MsgspecError, TypeError):
+        return False
+    return len(text) <= MAX_EVENT and not _is_too_deep(text)
+
+
+_NO_BRACKET = re.compile(rb'"(?:[^"\\]|\\.)*"|[^][{}"]+')
+
+
+def _is_too_deep(text: bytes) -> bool:
+    """Whether JSON is nested so deeply that to read it exactly takes long."""
+    if text.count(b"{") + text.count(b"[") <= MAX_NESTING:
+        return False
+    depth = 0
+    for bracket in _NO_BRACKET.sub(b"", text):
+        depth += 1 if bracket in b"[{" else -1
+        if depth > MAX_NESTING:
+            return True
+    return False
 
 
 def either(body: bytes) -> Intake:
@@ -131,34 +182,36 @@ def pixel(query: str) -> Intake:
             raise BadRequestError("bad_request", "data is not base64") from error
     event: dict[str, Any] = {}
     for path, value in members.items():
-        *parents, key = path.split(".")
+        *parents, key = path.split(".", MAX_DOTS)
         place = event
         for parent in parents:
             below = place.setdefault(parent, {})
             if not isinstance(below, dict):
-                raise BadRequestError("bad_request", f"{path} lies in something that is no object")
+                raise BadRequestError("bad_request", "a member lies in something that is no object")
             place = below
+        if key in place:
+            raise BadRequestError("bad_request", "a member comes twice")
         place[key] = value
-    return Intake(event.get("writeKey"), [event])
+    write_key = event.get("writeKey")
+    return Intake(write_key if isinstance(write_key, str) else None, [event])
 
 
 def checked(intake: Intake, reception: Reception) -> tuple[list[Record], list[Rejected]]:
     """The events as they are stored, and those that are refused."""
     if intake.is_batch and not intake.events:
         return [], [Rejected(0, [Problem("empty_batch", "the batch has no events")], "")]
-    if len(intake.events) > MAX_EVENTS:
+    if len(intake.events) > MAX_EVENTS:  # one note for all of them
         problem = Problem("too_many_events", f"a batch must not have more than {MAX_EVENTS} events")
-        return [], [Rejected(index, [problem], "") for index in range(len(intake.events))]
-    reception = replace(
-        reception,
-        sent_at=intake.sent_at,
-        envelope={"context": intake.context, "integrations": intake.integrations},
-    )
-    records, rejected = [], []
+        return [], [Rejected(0, [problem], "")]
+    reception = replace(reception, sent_at=intake.sent_at, envelope=intake.common)
+    records, rejected, size = [], [], 0
     for index, item in enumerate(intake.events):
         taken = _taken(item, reception)
         if isinstance(taken, Record):
             records.append(taken)
+            size += len(taken.event)
+            if size > MAX_STORED:
+                raise BadRequestError("payload_too_large", "with what the batch says of all, its events are too large")
         else:
             rejected.append(Rejected(index, taken, _sample(item)))
     return records, rejected
@@ -170,6 +223,8 @@ def _taken(item: dict[str, Any] | Raw, reception: Reception) -> Record | list[Pr
         text = bytes(event)
         if len(text) > MAX_EVENT:
             return [Problem("event_too_large", f"an event must not be larger than {MAX_EVENT >> 10} KB")]
+        if _is_too_deep(text):
+            return [Problem("nested_too_deeply", _TOO_DEEP)]
         try:
             event, set_aside = exact_json.parse(text)
         except NotJsonError as error:
@@ -189,6 +244,8 @@ def _taken(item: dict[str, Any] | Raw, reception: Reception) -> Record | list[Pr
 
 def _sample(item: dict[str, Any] | Raw) -> str:
     """The beginning of an event, without its write key."""
+    if isinstance(item, Raw) and (len(bytes(item)) > MAX_EVENT or _is_too_deep(bytes(item))):
+        return ""
     try:
         event = exact_json.parse(bytes(item)).value if isinstance(item, Raw) else item
         if isinstance(event, dict):

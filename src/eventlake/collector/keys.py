@@ -4,7 +4,6 @@ import time
 from typing import NamedTuple
 
 from eventlake.control.sources import Sources, key_hash
-from eventlake.errors import EventLakeError
 
 _SECONDS = 2.0  # after which a key that was revoked or added shows
 
@@ -31,11 +30,12 @@ class WriteKeys:
         return self._holders.get(key_hash(key))
 
     def _read(self) -> None:
+        self._read_at = time.monotonic()  # also if it fails: not every request shall wait for a database that is away
         try:
             hashes = self._sources.key_hashes()
-        except EventLakeError:
+        except Exception:  # whatever it is, the keys that were valid still are
             if not self._holders:
+                self._read_at = float("-inf")
                 raise
-            return  # the database is busy or away: the keys that were valid still are
+            return
         self._holders = {hashed: KeyHolder(source.id, source.name, source.enabled) for hashed, source in hashes.items()}
-        self._read_at = time.monotonic()

@@ -11,7 +11,8 @@ told that this one is safe.
 
 import os
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
+from contextlib import suppress
 from pathlib import Path
 from typing import NamedTuple
 
@@ -71,60 +72,79 @@ class Log:
         self._path = folder
         self._size = 0
         self._opened = 0.0
+        self._closed: list[Path] = []  # to be sealed
 
     def append(self, lines: Iterable[bytes]) -> None:
         """Write lines of records and wait until the disk has them. Raises OSError; then none of them counts."""
         content = b"".join(lines)
         file = self._open() if self._file is None else self._file
-        start = self._size
         try:
             _write_all(file, content)
             os.fdatasync(file)
         except OSError:
-            self._abandon(file, start)
+            # After an error of the disk nothing is sure but what it confirmed before, so this log ends here. What may
+            # be there of the records that are refused now is taken back if it can be: clients send them again.
+            with suppress(OSError):
+                os.ftruncate(file, self._size)
+            with suppress(OSError):
+                self._close()
             raise
         self._size += len(content)
-        if self._size >= self._max_bytes:
-            self.seal()
 
     def _open(self) -> int:
-        self._path = self._folder / f"{self._worker}-{time.time_ns()}{OPEN}"
-        self._file = os.open(self._path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_APPEND, 0o600)
-        self._size, self._opened = 0, time.monotonic()
-        sync_folder(self._folder)  # or the file could be gone after a power cut
-        return self._file
-
-    def _abandon(self, file: int, start: int) -> None:
-        """Take back what may be there of records that were refused: a client will send them again."""
+        path = self._folder / f"{self._worker}-{time.time_ns()}{OPEN}"
+        file = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_APPEND, 0o600)
         try:
-            os.ftruncate(file, start)
+            sync_folder(self._folder)  # or the file could be gone after a power cut
         except OSError:
-            self.seal()  # after an error of the disk nothing is sure but what it confirmed before
+            os.close(file)
+            raise
+        self._file, self._path, self._size, self._opened = file, path, 0, time.monotonic()
+        return file
 
-    def is_old(self) -> bool:
-        return self._file is not None and time.monotonic() - self._opened >= self._max_seconds
+    def _close(self) -> None:
+        if self._file is not None:
+            file, self._file = self._file, None
+            self._closed.append(self._path)
+            os.close(file)
 
-    def seal(self) -> None:
-        """Hand the log to the roller."""
-        if self._file is None:
-            return
-        os.close(self._file)
-        self._file = None
-        seal(self._path)
+    def hand_on(self, *, all_of_it: bool = False) -> None:
+        """Seal the log if it is full or old, and those that could not be sealed before. Raises OSError."""
+        is_old = time.monotonic() - self._opened >= self._max_seconds
+        if all_of_it or is_old or self._size >= self._max_bytes:
+            self._close()
+        while self._closed:
+            seal(self._closed[0])
+            del self._closed[0]
+
+    def probe(self) -> None:
+        """Find out whether the disk takes anything. Raises OSError."""
+        path = self._folder / f"{self._worker}.probe"
+        with path.open("wb") as file:
+            file.write(bytes(4096))
+            file.flush()
+            os.fsync(file.fileno())
+        path.unlink()
 
 
 def seal(path: Path) -> None:
-    path.rename(path.with_suffix(SEALED))
+    """Hand a log to the roller. Its new name tells when: logs are rolled in this order, also after a failure."""
+    path.rename(path.with_name(f"{path.stem}@{time.time_ns()}{SEALED}"))
+
+
+def name_of(path: Path) -> str:
+    """What is the same of a log's name before and after it was sealed."""
+    return path.stem.partition("@")[0]
 
 
 def sealed(folder: Path) -> list[Path]:
-    """The logs to be rolled, oldest first."""
-    return sorted(folder.glob(f"*{SEALED}"), key=lambda path: int(path.stem.rpartition("-")[2]))
+    """The logs to be rolled, in the order in which they were sealed."""
+    return sorted(folder.glob(f"*@*{SEALED}"), key=lambda path: path.stem.partition("@")[2].zfill(24))
 
 
-def left_open(folder: Path) -> Iterator[Path]:
+def left_open(folder: Path) -> list[Path]:
     """Logs of processes that are gone; only to be asked for when none runs."""
-    yield from folder.glob(f"*{OPEN}")
+    return list(folder.glob(f"*{OPEN}"))
 
 
 def sync_folder(folder: Path) -> None:

@@ -1,10 +1,11 @@
 """Which messages came in during the last 24 hours: files of sorted hashes, looked at where they lie.
 
-Memory does not grow with the traffic, and a restart forgets nothing. Files are merged like the levels of a
-log-structured tree, so that there are few of them, and go when all in them is older than the period.
+Looking takes no memory that grows with the traffic, and a restart forgets nothing. Files are merged like the levels of
+a log-structured tree, so that there are few of them, and go when all in them is older than the period.
 """
 
 import os
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -75,11 +76,10 @@ class RecentIds:
             if len(paths) < _FAN:
                 continue
             merged = ids.joined([self._read(path) for path in paths]).ordered("received")
-            name = f"merged-{paths[-1].stem.removeprefix('merged-')}"
+            name = f"merged-{time.time_ns()}"
             self._write(name, merged.take(_is_last(merged) & (merged["received"] >= oldest)))
             for path in paths:
-                if path.stem != name:
-                    path.unlink()
+                path.unlink()
 
     def _levels(self) -> Iterator[list[Path]]:
         levels: dict[int, list[Path]] = {}

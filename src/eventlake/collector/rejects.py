@@ -26,6 +26,7 @@ class Rejects:
         self._path = folder / f"{worker}.ndjson"
 
     def add(self, rejects: list[Reject]) -> None:
+        """Keep these. Raises OSError."""
         lines = b"".join(msgspec.json.encode(reject._asdict()) + b"\n" for reject in rejects)
         handle = os.open(self._path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
         try:

@@ -5,6 +5,7 @@ name, a file that is there is not written again, and the log goes last. Copies a
 the last 24 hours; those of this log are remembered only when its files are in the archive.
 """
 
+from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
@@ -29,29 +30,43 @@ class Rolled(NamedTuple):
 
 def roll(path: Path, storage: Storage, recent: RecentIds) -> Rolled:
     """Put the events of a sealed log into the archive, then remove the log."""
+    name = log.name_of(path)
     records, damaged = log.read(path)
     new = recent.new(records)
     files = []
-    for target, content in _archive_files(path.stem, new):
-        # If there is one, it has these events: no other log makes a file of this name.
-        storage.create(target, igzip.compress(content, compresslevel=2, mtime=0))
+    for target, lines in _archive_files(name, new):
+        _put(storage, target, lines)
         files.append(target)
-    recent.add(path.stem, new)
+    recent.add(name, new)
     if damaged:
-        path.rename(path.with_suffix(".damaged"))
+        path.rename(path.with_name(f"{name}.damaged"))
     else:
         path.unlink()
     return Rolled(len(new), len(records) - len(new), files, damaged)
 
 
-def _archive_files(stem: str, records: list[Record]) -> Iterator[tuple[str, bytes]]:
-    """Path and content of each file: one per source and day, or more where a file would be too large."""
+def _put(storage: Storage, target: str, lines: list[bytes]) -> None:
+    """Write an archive file, if an attempt before did not. If that one's has other events, those that it lacks."""
+    if storage.create(target, igzip.compress(_content(lines), compresslevel=2, mtime=0)):
+        return
+    held = Counter(igzip.decompress(storage.read(target)).splitlines())
+    missing = list((Counter(lines) - held).elements())
+    if missing:
+        _put(storage, f"{target.removesuffix('.gz')}-again.gz", missing)
+
+
+def _content(lines: list[bytes]) -> bytes:
+    return b"\n".join(lines) + b"\n"
+
+
+def _archive_files(name: str, records: list[Record]) -> Iterator[tuple[str, list[bytes]]]:
+    """Path and lines of each file: one per source and day, or more where a file would be too large."""
     groups: dict[str, list[Record]] = {}
     for record in records:
-        groups.setdefault(layout.path(record.source_id, record.received, stem), []).append(record)
+        groups.setdefault(layout.path(record.source_id, record.received, name), []).append(record)
     for path, group in groups.items():
         for number, lines in enumerate(_parts([record.event for record in group])):
-            yield f"{path}-{number}.gz", b"\n".join(lines) + b"\n"
+            yield f"{path}-{number}.gz", lines
 
 
 def _parts(lines: list[bytes]) -> Iterator[list[bytes]]:

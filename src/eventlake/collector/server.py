@@ -60,11 +60,14 @@ class Supervisor:
                 ready(listening.getsockname()[1])
                 while not self._stopping:
                     self._restart_dead(inherited)
-                    self._roll()
-                    time.sleep(_LOOK_EVERY)
+                    if not self._roll_one():
+                        time.sleep(_LOOK_EVERY)
             self._stop()
+            for path in log.left_open(self._spool.logs):  # of a worker that could not seal it
+                log.seal(path)
             self._not_before = 0
-            self._roll()
+            while self._roll_one():
+                pass
             return len(log.sealed(self._spool.logs))
 
     @contextmanager
@@ -93,22 +96,28 @@ class Supervisor:
         for name, worker in list(self._workers.items()):
             if worker.poll() is not None:
                 self._tell(f"worker {name} ended with {worker.returncode}; starting another")
-                for path in self._spool.logs.glob(f"{name}-*{log.OPEN}"):
-                    log.seal(path)
+                try:
+                    for path in self._spool.logs.glob(f"{name}-*{log.OPEN}"):
+                        log.seal(path)
+                    self._start(name, inherited)
+                except OSError as error:
+                    self._tell(f"cannot start another worker: {error}; trying again")
                 time.sleep(_RESTART_AFTER)
-                self._start(name, inherited)
 
-    def _roll(self) -> None:
+    def _roll_one(self) -> bool:
+        """Roll the next log; whether that was done, and the one after it may follow."""
         if time.monotonic() < self._not_before:
-            return
-        for path in log.sealed(self._spool.logs):
-            try:
-                self._told(roll(path, self._place.storage, self._recent))
-            except (EventLakeError, OSError) as error:
-                problem = error.problem if isinstance(error, EventLakeError) else str(error)
-                self._tell(f"cannot write to the archive: {problem}; trying again, nothing is lost")
-                self._not_before = time.monotonic() + _TRY_AGAIN_AFTER
-                return
+            return False
+        try:
+            waiting = log.sealed(self._spool.logs)
+            if waiting:
+                self._told(roll(waiting[0], self._place.storage, self._recent))
+            return bool(waiting)
+        except (EventLakeError, OSError, ValueError) as error:
+            problem = error.problem if isinstance(error, EventLakeError) else str(error)
+            self._tell(f"cannot write to the archive: {problem}; trying again, nothing is lost")
+            self._not_before = time.monotonic() + _TRY_AGAIN_AFTER
+            return False
 
     def _told(self, rolled: Rolled) -> None:
         if rolled.events or rolled.copies:

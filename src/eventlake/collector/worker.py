@@ -59,6 +59,8 @@ async def serve(folder: Path, name: str, listening: socket.socket, options: Opti
         timeout_keep_alive=60,
         timeout_graceful_shutdown=10,
         backlog=2048,
+        limit_concurrency=4096,
+        ws="none",
     )
     server = _Server(config)
     loop = asyncio.get_running_loop()

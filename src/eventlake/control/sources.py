@@ -133,7 +133,7 @@ class Sources:
         sources = {source.id: source for source in self.all()}
         with self._engine.connect() as connection:
             rows = connection.execute(sa.select(db.write_keys.c.key_hash, db.write_keys.c.source_id)).all()
-        return {row.key_hash: sources[row.source_id] for row in rows}
+        return {row.key_hash: sources[row.source_id] for row in rows if row.source_id in sources}
 
     def change(self, slug: str, changes: dict[str, str]) -> Source:
         """Change settings; one that would break the tables that exist is refused."""
