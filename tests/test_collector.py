@@ -2,6 +2,7 @@
 
 import base64
 import gzip
+import http.client
 import json
 import os
 import resource
@@ -424,7 +425,7 @@ class Sender(threading.Thread):
             number += len(ids)
             try:
                 answer = self.collector.post("/v1/batch", {"batch": [track(messageId=id_) for id_ in ids]})
-            except OSError:
+            except (OSError, http.client.HTTPException):
                 continue
             self.statuses.add(answer.status)
             if answer.status == 200:

@@ -56,9 +56,8 @@ def test_a_log_that_is_full_is_sealed_and_the_next_begins(tmp_path: Path) -> Non
 
 def test_events_go_to_the_folder_of_their_source_and_day(tmp_path: Path) -> None:
     storage, known = LocalStorage(str(tmp_path / "lake")), RecentIds(tmp_path / "recent")
-    written(tmp_path, [record("a"), record("b", at=DAY), record("c", source="src2"), record("d")]).hand_on(
-        all_of_it=True
-    )
+    records = [record("a"), record("b", at=DAY), record("c", source="src2"), record("d")]
+    written(tmp_path, records).hand_on(all_of_it=True)
     [path] = log.sealed(tmp_path)
     rolled = roll(path, storage, known)
     assert (rolled.events, rolled.copies) == (4, 0)
