@@ -2,6 +2,7 @@
 
 import contextlib
 import gzip
+import hashlib
 import io
 import json
 import os
@@ -237,6 +238,19 @@ def test_a_slug_or_an_id_can_be_taken_only_once(small: Folder) -> None:
 @pytest.mark.parametrize("words", [["Web Shop"], ["../x"], [""], ["ios", "--id", "../x"], ["ios", "--id", "a/b"]])
 def test_a_name_that_cannot_be_a_folder_is_refused(small: Folder, words: list[str]) -> None:
     assert repr(words[-1]) in small.refused("source", "add", *words)
+
+
+def test_write_keys_can_be_added_and_taken_back(small: Folder, tmp_path: Path) -> None:
+    copy = small.copy(tmp_path / "copy")
+    added = copy.ask("source", "add-key", "web", "--json").value["write_key"]
+    first, second = copy.ask("source", "keys", "web", "--json").value
+    assert second["hash"] == hashlib.sha256(added.encode()).hexdigest()
+    assert first["created_at"] <= second["created_at"]
+    assert added not in copy.ask("source", "keys", "web").out
+    assert "no key" in copy.refused("source", "revoke-key", "web", "no-such-key")
+    assert second["hash"][:12] in copy.ask("source", "revoke-key", "web", second["hash"][:12]).err
+    assert copy.ask("source", "keys", "web", "--json").value == [first]
+    assert "Nothing was refused" in copy.ask("rejects").err
 
 
 def test_settings_of_a_source_can_be_seen_and_changed(small: Folder, tmp_path: Path) -> None:

@@ -70,7 +70,7 @@ def demo(
     _step("3. The first sync: Spark starts, tables and columns are found")
     with state.spark(place) as runner:
         _sync(place, source, runner)
-        _step("4. A collector runs, and an SDK sends to it")
+        _step("4. A collector runs: some events come over HTTP")
         with demo_live.collector(scratch) as address:
             recipe = Recipe(_LIVE_EVENTS, seed=3, until=until, hours=1)
             output.out.print(f"{demo_live.send(address, write_key, recipe)} to {address}/v1/batch")

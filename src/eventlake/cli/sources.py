@@ -32,7 +32,7 @@ def add(
         return
     output.pairs({"source": source.slug, "id": source.id, "database": source.settings.database, "write key": key})
     output.talk.print("Keep the write key: it cannot be shown again.")
-    output.talk.print(f"Next: eventlake import {source.slug} FILE…, then eventlake sync")
+    output.talk.print(f"Next: eventlake collect, or eventlake import {source.slug} FILE…; then eventlake sync")
 
 
 @app.command(name="list")
