@@ -300,6 +300,8 @@ def test_what_a_batch_says_of_all_is_bounded(tmp_path: Path) -> None:
         deep = b'{"batch":[],"context":' + b'{"a":' * 900 + b"1" + b"}" * 900 + b"}"
         for body in (json.dumps(large).encode(), json.dumps({**large, "context": {"x": "y" * 40_000}}).encode(), deep):
             assert collector.post("/v1/batch", gzip.compress(body), Content_Encoding="gzip").status == 400
+        endless = b"[" * 101 + b'"' + b'\\"' * 200_000
+        assert collector.post("/v1/batch", endless).status == 400
         many = b'{"batch":[' + b"0," * 240_000 + b"0]}"
         started = time.monotonic()
         assert collector.post("/v1/batch", many).status == 200

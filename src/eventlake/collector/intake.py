@@ -148,7 +148,8 @@ def _is_small(common: Any) -> bool:
     return len(text) <= MAX_EVENT and not _is_too_deep(text)
 
 
-_NO_BRACKET = re.compile(rb'"(?:[^"\\]|\\.)*"|[^][{}"]+')
+# A text may lack its end: what comes here need not be JSON, and must not be looked at twice.
+_NO_BRACKET = re.compile(rb'"(?:[^"\\]|\\.)*+"?|[^][{}"]+', re.DOTALL)
 
 
 def _is_too_deep(text: bytes) -> bool:

@@ -67,6 +67,7 @@ async def serve(folder: Path, name: str, listening: socket.socket, options: Opti
 
     def stop() -> None:
         server.should_exit = True
+        loop.remove_reader(sys.stdin)
 
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, stop)
