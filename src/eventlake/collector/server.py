@@ -27,6 +27,7 @@ from eventlake.workspace import Workspace
 _LOOK_EVERY = 0.2  # seconds
 _RESTART_AFTER = 1.0
 _TRY_AGAIN_AFTER = 10.0
+_FAREWELL = 30.0  # for a worker to answer its last requests
 _PATIENCE = 20.0  # for the workers of a supervisor that was killed to end
 
 _BUSY = "another collector is running in this workspace"
@@ -130,7 +131,11 @@ class Supervisor:
         for worker in self._workers.values():
             worker.send_signal(signal.SIGTERM)
         for worker in self._workers.values():
-            worker.wait()
+            try:
+                worker.wait(_FAREWELL)
+            except subprocess.TimeoutExpired:
+                worker.kill()  # what it acknowledged is in its log
+                worker.wait()
 
 
 @contextmanager
