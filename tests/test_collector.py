@@ -283,6 +283,9 @@ def test_too_many_events_and_none_at_all(tmp_path: Path) -> None:
 
 def test_one_odd_event_does_not_cost_the_others_of_its_batch(tmp_path: Path) -> None:
     odd = [b'{"userId":"u","type":"track","event":"hi \\ud83d","messageId":"m1"}', b'{"userId":NaN}']
+    odd.append(
+        b'{"userId":"u","type":"track","event":"x","messageId":"m5","properties":{"a":NaN,"b":1.10,"c":"\\ud83d"}}'
+    )
     good = json.dumps(track(messageId="m2")).encode()
     with Collector(tmp_path) as collector:
         assert collector.post("/v1/batch", b'{"batch":[' + b",".join([*odd, good]) + b"]}").status == 200
@@ -290,7 +293,9 @@ def test_one_odd_event_does_not_cost_the_others_of_its_batch(tmp_path: Path) -> 
         assert collector.post("/v1/batch", b"\xef\xbb\xbf" + twice).status == 200
         collector.stop()
         found = [sent["messageId"] for sent in collector.archived()]
-    assert sorted(found) == ["m2", "m3", "m4"]  # an event name of half a character is no text
+        [line] = [line for line in collector.lines() if b'"m5"' in line]
+    assert sorted(found) == ["m2", "m3", "m4", "m5"]  # an event name of half a character is no text
+    assert b'"b":1.10,"c":"\\ud83d"' in line
     assert len(rejects(tmp_path)) == 2
 
 

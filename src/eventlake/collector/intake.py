@@ -12,6 +12,7 @@ import msgspec
 from isal import isal_zlib
 from msgspec import Raw
 
+from eventlake.collector import batch_text
 from eventlake.collector.log import Record
 from eventlake.events import checks
 from eventlake.events.checks import Problem
@@ -69,6 +70,7 @@ class _Batch(msgspec.Struct):
     integrations: Any = None
 
 
+_OF_ALL = frozenset(_Batch.__struct_fields__) - {"batch"}
 _decode_batch = msgspec.json.Decoder(_Batch, float_hook=Raw).decode
 
 
@@ -122,20 +124,20 @@ def batch(body: bytes) -> Intake:
 
 
 def _slowly_decoded(body: bytes) -> _Batch:
-    """The same for a batch with events that the fast decoder refuses: each comes as its own text."""
+    """The same for a batch with something that the fast decoder refuses or would drop."""
     if _is_too_deep(body):
         raise BadRequestError("bad_request", _TOO_DEEP)
-    events: list[Raw] = []
+    events: list[Raw] | None = None
     others: dict[str, Any] = {}
     try:
-        for key, value in exact_json.items(body):
-            if key == "batch" and isinstance(value, list):
-                events += value
-            elif key in _Batch.__struct_fields__:
-                others.setdefault(key, value)
+        for key, text in batch_text.members(body):
+            if key == "batch" and isinstance(text, list):
+                events = [*(events or []), *map(Raw, text)]
+            elif key in _OF_ALL and isinstance(text, bytes):
+                others.setdefault(key, exact_json.parse(text).value)
     except NotJsonError as error:
         raise BadRequestError("bad_request", f"the body is not JSON: {error}") from error
-    if "batch" in others or b'"batch"' not in body:
+    if events is None:
         raise BadRequestError("bad_request", "the body has no array `batch`")
     return _Batch(events, **others)
 

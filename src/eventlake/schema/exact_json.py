@@ -6,7 +6,6 @@ twice in one object, half a surrogate pair, NaN), goes through the slow reader, 
 """
 
 import json
-from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 import msgspec
@@ -205,20 +204,3 @@ def _grown(sent: Any, stored: Any) -> Any:
         held = {key for key, _ in sent}
         return _Members([*sent, *((key, value) for key, value in stored.items() if key not in held)])
     return sent if stored is None else stored
-
-
-def items(text: bytes) -> Iterator[tuple[str, Any]]:
-    """The members of an object, also those whose key came before; arrays of objects as texts. Raises NotJsonError."""
-    try:
-        members = _decoder.decode(text.decode("utf-8-sig").strip())
-    except (UnicodeDecodeError, json.JSONDecodeError) as error:
-        raise NotJsonError("not_json", str(error)) from error
-    except RecursionError as error:
-        raise NotJsonError("nested_too_deeply", "nested too deeply to read") from error
-    if not isinstance(members, _Members):
-        raise NotJsonError("not_an_object", "not an object")
-    for key, value in members:
-        if isinstance(value, list) and not isinstance(value, _Members):
-            yield key, [Raw(encode(_encodable(item))) for item in value]
-        else:
-            yield key, _plain(value, (), [])
