@@ -317,6 +317,20 @@ def test_events_whose_columns_clash_are_staged_the_same(
     check_stage(tmp_path_factory.mktemp("stage"), [lines, lines[::-1]])
 
 
+@pytest.mark.parametrize("fewest", [1, 1_000_000], ids=["as columns", "one by one"])
+def test_events_of_one_table_may_have_names_that_are_written_differently(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, fewest: int
+) -> None:
+    monkeypatch.setattr(stage_job, "FEWEST_AT_ONCE", fewest)
+    monkeypatch.setattr(stage_job, "ROWS_PER_CHUNK", 2)  # so that a table's buffer is empty in between
+    names = ["Order Completed", "order completed", "Order Completed", "orderCompleted", "order_completed"]
+    with_id = [plain_line({"type": "track", "event": name, "messageId": f"m{n}"}) for n, name in enumerate(names)]
+    without = [plain_line({"type": "track", "event": name}) for name in names]
+    found = staged(tmp_path, [with_id, without, with_id])
+    assert [(lines, kept) for lines, kept, *_ in found.counts] == [(5, 5)] * 3
+    assert sum(found.rows.values()) == 15
+
+
 def test_demo_events_with_conflicts_and_broken_lines_are_staged_the_same(tmp_path: Path) -> None:
     lines = list(demo.lines(Recipe(2000, conflict_share=0.1, duplicate_share=0.1, broken_share=0.1)))
     check_stage(tmp_path, [lines[:700], lines[700:705], [b"", *lines[705:], b" "]])

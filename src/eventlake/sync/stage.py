@@ -184,7 +184,9 @@ class _Task:
         call = event["type"]
         name = event["event"] if call == "track" else ""
         segment_type = self._context.rules.segment_type(call, name)
-        buffer = self._buffers.get(segment_type) or self._new_buffer(segment_type)
+        buffer = self._buffers.get(segment_type)
+        if buffer is None:  # one that is empty is there as well, though it looks false
+            buffer = self._new_buffer(segment_type)
         if buffer is None:
             self.refused.add(segment_type)
             raise _NotAnEventError("table_limit")
