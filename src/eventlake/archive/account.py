@@ -4,16 +4,15 @@ from typing import Any, NamedTuple
 
 import msgspec
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from eventlake.archive.prepared_lines import EMPTY, NULL
+from eventlake.lake.ids import Array
 from eventlake.schema.exact_json import MAX_NESTING, encode
 from eventlake.schema.flatten import CONTAINERS
 from eventlake.schema.kinds import Kind
 
-Array = npt.NDArray[Any]
 Path = tuple[str, ...]
 
 MAX_DEPTH = 12  # of objects that are looked into

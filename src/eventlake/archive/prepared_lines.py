@@ -2,14 +2,12 @@
 
 from collections.abc import Sequence
 from itertools import pairwise
-from typing import Any
 
 import msgspec
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
-Array = npt.NDArray[Any]
+from eventlake.lake.ids import Array
 
 NULL = "-0.0"  # as which a null comes back
 EMPTY = "{}"  # the key that an empty object is given

@@ -8,19 +8,17 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 from isal.isal_zlib import crc32
 
-from eventlake.archive.account import Leaf, Path, Read
+from eventlake.archive.account import Read
 from eventlake.lake import ids
+from eventlake.lake.ids import Array
 from eventlake.schema import names
 from eventlake.schema.kinds import Kind, Place
 from eventlake.schema.rescue import pointer
 from eventlake.sync.table_buffer import TableBuffer, Taken, received_micros
-
-Array = npt.NDArray[Any]
 
 
 class WholeLines:
@@ -121,6 +119,7 @@ class WholeLines:
         rank[order] = np.arange(len(order))
         columns: list[list[tuple[Place, pa.Array]]] = [[] for _ in self._tables]
         for leaf in self._leaves:
+            place = Place(names.column_name(*leaf.path), pointer(leaf.path), leaf.kind)
             sorting = np.argsort(tables[leaf.rows], kind="stable")
             ranks, values = rank[leaf.rows[sorting]], leaf.values.take(pa.array(sorting))
             bounds = np.searchsorted(ranks, starts)
@@ -130,7 +129,7 @@ class WholeLines:
                 part = values.slice(start, stop - start)
                 if len(part) < rows:
                     part = _spread(part, ranks[start:stop] - starts[number], rows)
-                columns[number].append((_place(leaf), part))
+                columns[number].append((place, part))
         return columns
 
 
@@ -143,11 +142,3 @@ def _spread(values: pa.Array, rows: Array, count: int) -> pa.Array:
     which = np.full(count, -1)
     which[rows] = np.arange(len(rows))
     return values.take(pa.array(which, mask=which < 0))
-
-
-def _place(leaf: Leaf) -> Place:
-    return Place(_column(leaf.path), pointer(leaf.path), leaf.kind)
-
-
-def _column(path: Path) -> str:
-    return names.column_name(*path)
