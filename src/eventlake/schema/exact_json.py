@@ -40,14 +40,14 @@ def parse(line: bytes) -> Parsed:
     try:
         value = _decode(line)
         _check_nesting(line, value)
-        if has_all_keys(line, value):
+        if _has_all_keys(line, value):
             return Parsed(value, [])
     except (msgspec.MsgspecError, UnicodeError, RecursionError):
         pass
     return _parse_slowly(line)
 
 
-def has_all_keys(line: bytes, value: Any) -> bool:
+def _has_all_keys(line: bytes, value: Any) -> bool:
     """Whether a fast reader dropped no key of a line: one that came twice, or that it does not know.
 
     What is written again is never longer than what was read, so if it is as long, nothing was dropped. Otherwise: a
@@ -58,15 +58,10 @@ def has_all_keys(line: bytes, value: Any) -> bool:
     return len(text) == len(line) or (text.count(b":") == line.count(b":") and b"\\u003" not in line)
 
 
-def is_shallow(line: bytes) -> bool:
-    """Whether nesting is surely within the limit, without a look at the value."""
-    return len(line) <= 2 * MAX_NESTING or line.count(b"{") + line.count(b"[") <= MAX_NESTING
-
-
 def _check_nesting(line: bytes, value: Any) -> None:
     """Refuse what later steps, deeper in the stack, could not write again."""
-    if is_shallow(line):
-        return
+    if len(line) <= 2 * MAX_NESTING or line.count(b"{") + line.count(b"[") <= MAX_NESTING:
+        return  # it is within the limit, without a look at the value
     depth, level = 0, [value]
     while level:
         depth += 1
