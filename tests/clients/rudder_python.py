@@ -1,9 +1,9 @@
 """The same with RudderStack's SDK for Python."""
 
 import sys
-from datetime import UTC, datetime
 
 import rudderstack.analytics as client
+import six_calls
 
 
 def main() -> None:
@@ -13,13 +13,7 @@ def main() -> None:
     client.dataPlaneUrl = host
     client.gzip = encoding == "gzip"
     client.on_error = lambda error, _: errors.append(error)
-    when = datetime(2026, 11, 1, 12, 30, tzinfo=UTC)
-    client.identify("u1", {"email": "a@b.c", "age": 3}, timestamp=when)
-    client.track("u1", "Checkout Completed", {"Total Price": 12.5, "items": [{"sku": "a"}], "nested": {"a": {"b": 1}}})
-    client.page("u1", "Docs", "Home", {"url": "http://x"})
-    client.screen("u1", "Main", "Start", {"build": 7})
-    client.group("u1", "g1", {"plan": "team"})
-    client.alias("u0", "u1")
+    six_calls.send(client)
     client.shutdown()
     sys.exit(f"{errors}" if errors else 0)
 
