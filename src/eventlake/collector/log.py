@@ -18,6 +18,8 @@ from typing import NamedTuple
 
 from isal.isal_zlib import crc32
 
+from eventlake.storage.local import sync_folder
+
 OPEN, SEALED = ".log", ".sealed"
 
 
@@ -145,14 +147,6 @@ def sealed(folder: Path) -> list[Path]:
 def left_open(folder: Path) -> list[Path]:
     """Logs of processes that are gone; only to be asked for when none runs."""
     return list(folder.glob(f"*{OPEN}"))
-
-
-def sync_folder(folder: Path) -> None:
-    handle = os.open(folder, os.O_RDONLY)
-    try:
-        os.fsync(handle)
-    finally:
-        os.close(handle)
 
 
 def _write_all(file: int, content: bytes) -> None:

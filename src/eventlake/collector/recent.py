@@ -4,7 +4,6 @@ Looking takes no memory that grows with the traffic, and a restart forgets nothi
 a log-structured tree, so that there are few of them, and go when all in them is older than the period.
 """
 
-import os
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -13,9 +12,10 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from eventlake.collector.log import Record, sync_folder
+from eventlake.collector.log import Record
 from eventlake.lake import ids
 from eventlake.lake.ids import IdFile, Ids, Share
+from eventlake.storage.local import LocalStorage
 
 PERIOD = 24 * 3600 * 1_000_000  # microseconds
 _FIELDS = ("high", "low", "received")
@@ -37,9 +37,7 @@ class RecentIds:
         messages = _messages(records)
         order = np.lexsort([messages["received"], messages["low"], messages["high"]])
         ordered = messages.take(order)
-        is_new = np.ones(len(ordered), bool)
-        same = (ordered["high"][1:] == ordered["high"][:-1]) & (ordered["low"][1:] == ordered["low"][:-1])
-        is_new[1:][same] = False
+        is_new = np.append(True, ~_same_as_next(ordered))
         for path in self._files():
             file = IdFile(pa.memory_map(str(path)), fields=_FIELDS)
             at = file.positions(_ALL, ordered)
@@ -62,14 +60,9 @@ class RecentIds:
         return sorted(self._folder.glob("*.ids"))
 
     def _write(self, name: str, messages: Ids) -> None:
-        target = self._folder / f"{name}.ids"
-        half = target.with_suffix(".half")
-        with pa.OSFile(str(half), "wb") as sink:
-            ids.write(sink, messages)
-        with half.open("rb+") as file:
-            os.fsync(file.fileno())
-        half.replace(target)
-        sync_folder(self._folder)
+        content = pa.BufferOutputStream()
+        ids.write(content, messages)
+        LocalStorage(str(self._folder)).write(f"{name}.ids", content.getvalue().to_pybytes())
 
     def _merge(self, oldest: int) -> None:
         for paths in self._levels():
@@ -77,7 +70,8 @@ class RecentIds:
                 continue
             merged = ids.joined([self._read(path) for path in paths]).ordered("received")
             name = f"merged-{time.time_ns()}"
-            self._write(name, merged.take(_is_last(merged) & (merged["received"] >= oldest)))
+            is_last = np.append(~_same_as_next(merged), True)
+            self._write(name, merged.take(is_last & (merged["received"] >= oldest)))
             for path in paths:
                 path.unlink()
 
@@ -97,11 +91,9 @@ class RecentIds:
                 path.unlink()
 
 
-def _is_last(ordered: Ids) -> Any:
-    """Which rows are the last of their message."""
-    last = np.ones(len(ordered), bool)
-    last[:-1] = (ordered["high"][1:] != ordered["high"][:-1]) | (ordered["low"][1:] != ordered["low"][:-1])
-    return last
+def _same_as_next(ordered: Ids) -> Any:
+    """Which rows but the last are of the same message as the row after them."""
+    return (ordered["high"][1:] == ordered["high"][:-1]) & (ordered["low"][1:] == ordered["low"][:-1])
 
 
 def _messages(records: list[Record]) -> Ids:

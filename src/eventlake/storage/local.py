@@ -65,7 +65,7 @@ class LocalStorage(Storage):
         target = Path(self.full(path))
         with _written_aside(target, content) as aside:
             aside.replace(target)
-        _sync_folder(target.parent)
+        sync_folder(target.parent)
 
     @answered
     def create(self, path: str, content: bytes) -> bool:
@@ -82,7 +82,7 @@ class LocalStorage(Storage):
                 if target.exists():
                     return target.read_bytes() == content
                 aside.replace(target)
-        _sync_folder(target.parent)
+        sync_folder(target.parent)
         return True
 
     @answered
@@ -113,7 +113,7 @@ class LocalStorage(Storage):
 _NO_LINKS = (errno.EPERM, errno.ENOTSUP, errno.ENOSYS)
 
 
-def _sync_folder(folder: Path) -> None:
+def sync_folder(folder: Path) -> None:
     """Let the name of a new file survive a power cut too."""
     handle = os.open(folder, os.O_RDONLY)
     try:
