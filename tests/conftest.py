@@ -13,6 +13,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from aws import Aws, aws_account
 from eventlake.archive import layout as archive
 from eventlake.control.sources import Source
 from eventlake.events import instants
@@ -196,6 +197,15 @@ def aws_user() -> Iterator[AwsUser]:
         patch.setenv("AWS_SECRET_ACCESS_KEY", user.secret)
         patch.setenv("AWS_DEFAULT_REGION", "us-east-1")
         yield user
+
+
+@pytest.fixture(scope="session")
+def aws(aws_user: AwsUser) -> Iterator[Aws]:
+    """One AWS account for all tests, which the AWS library finds for everything but S3."""
+    with aws_account() as account, pytest.MonkeyPatch.context() as patch:
+        for service in ("GLUE", "STS", "IAM", "EMR", "EMR_SERVERLESS"):
+            patch.setenv(f"AWS_ENDPOINT_URL_{service}", account.endpoint)
+        yield account
 
 
 @pytest.fixture(scope="session")

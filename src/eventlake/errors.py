@@ -2,9 +2,9 @@
 
     EventLakeError
     ├── SetupError                 somebody must change something: do not retry
-    │   ├── InvalidSettingsError   a setting is missing or not allowed
+    │   ├── InvalidSettingsError   a setting is missing or not allowed; below it, what about it
     │   ├── NotFoundError          a name that does not exist was asked for
-    │   ├── PermissionMissingError the program may not do what it must
+    │   ├── PermissionMissingError the program may not do what it must; below it, which right is missing
     │   └── NoSpaceError           the disk is full
     ├── BusyError                  another run holds the source: try later
     ├── TransientError             worth another attempt
@@ -45,6 +45,64 @@ class NotFoundError(SetupError):
 
 class PermissionMissingError(SetupError):
     code = "insufficient_permissions"
+
+
+class ConfigurationError(InvalidSettingsError):
+    """A setting of the workspace is missing or has a form that cannot be right."""
+
+    code = "invalid_settings.configuration"
+
+
+class PartitionMismatchError(InvalidSettingsError):
+    code = "invalid_settings.date_partition"
+
+
+class ExternalIdMissingError(InvalidSettingsError):
+    code = "invalid_settings.external_id_not_set"
+
+
+class ExternalIdWrongError(InvalidSettingsError):
+    code = "invalid_settings.external_id_invalid"
+
+
+class StagingDeniedError(PermissionMissingError):
+    code = "insufficient_permissions.upload_staging"
+
+
+class DownloadDeniedError(PermissionMissingError):
+    code = "insufficient_permissions.download_object"
+
+
+class UploadDeniedError(PermissionMissingError):
+    code = "insufficient_permissions.upload_object"
+
+
+class DeleteDeniedError(PermissionMissingError):
+    code = "insufficient_permissions.delete_object"
+
+
+class ListDeniedError(PermissionMissingError):
+    code = "insufficient_permissions.list_bucket"
+
+
+class SubmitDeniedError(PermissionMissingError):
+    code = "insufficient_permissions.submit_job"
+
+
+class JobStatusDeniedError(PermissionMissingError):
+    code = "insufficient_permissions.job_status"
+
+
+class CatalogReadDeniedError(PermissionMissingError):
+    code = "insufficient_permissions.fetch_schema"
+
+
+class CatalogWriteDeniedError(PermissionMissingError):
+    code = "insufficient_permissions.change_catalog"
+
+
+class CatalogDeleteDeniedError(PermissionMissingError):
+    code = "insufficient_permissions.delete_table"
 
 
 class NoSpaceError(SetupError):

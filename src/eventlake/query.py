@@ -7,6 +7,7 @@ from typing import NamedTuple
 import duckdb
 import pyarrow as pa
 
+from eventlake.catalog.base import SYSTEM_DATABASE
 from eventlake.errors import InvalidSettingsError
 from eventlake.lake.quarantine import SCHEMA as QUARANTINE_SCHEMA
 from eventlake.reports import report
@@ -14,8 +15,6 @@ from eventlake.reports.columns import REPORT_COLUMNS
 from eventlake.storage.base import Storage
 from eventlake.storage.local import LocalStorage
 from eventlake.workspace import Workspace
-
-SYSTEM_DATABASE = "__segment_datalake"
 
 _DUCK_TYPES = {
     "bigint": "BIGINT",

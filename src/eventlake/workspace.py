@@ -7,27 +7,32 @@ import time
 import tomllib
 from functools import cached_property
 from pathlib import Path
+from typing import Literal
 
 import sqlalchemy as sa
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator, model_validator
 from pydantic_settings import (
     BaseSettings,
     PydanticBaseSettingsSource,
     SettingsConfigDict,
 )
 
+from eventlake.aws.session import AwsOptions
 from eventlake.catalog.base import Catalog
 from eventlake.catalog.embedded import EmbeddedCatalog
+from eventlake.catalog.glue import GlueCatalog
+from eventlake.catalog.mirrored import MirroredCatalog
 from eventlake.control import database
 from eventlake.control.ledger import Ledger
 from eventlake.control.runs import Runs
 from eventlake.control.sources import Sources
-from eventlake.errors import InvalidSettingsError, NotFoundError
+from eventlake.errors import ConfigurationError, InvalidSettingsError, NotFoundError
 from eventlake.storage.base import TIMEOUT, Storage
 from eventlake.storage.local import LocalStorage
 from eventlake.storage.s3 import S3Options, S3Storage
 
 CONFIG = "eventlake.toml"
+_S3_ROOT = re.compile(r"s3://(?P<bucket>[a-z0-9][a-z0-9.-]{1,61}[a-z0-9])(/.*)?")
 
 
 class Clock:
@@ -46,12 +51,63 @@ class LakeSettings(BaseModel):
     root: str = Field("lake", description="Folder of the lake, in the workspace or absolute, or s3://bucket/prefix.")
     timeout: float = Field(TIMEOUT, gt=0, description="Seconds after which a call to the storage is given up.")
 
+    @field_validator("root")
+    @classmethod
+    def _known_place(cls, root: str) -> str:
+        if "://" in root and not _S3_ROOT.fullmatch(root):
+            raise ValueError("neither a folder nor s3://bucket/prefix, with a bucket name that S3 allows")
+        return root
+
+
+class AwsSettings(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="forbid")
+    region: str | None = Field(
+        None,
+        pattern=r"^(us(-gov)?|af|ap|ca|cn|eu|il|me|mx|sa)-(central|(north|south)?(east|west)?)-\d$",
+        description="Region of bucket, catalog and cluster; by default as AWS tools find it.",
+    )
+    role_arn: str | None = Field(
+        None,
+        pattern=r"^arn:aws(-cn|-us-gov)?:iam::\d{12}:role/[a-zA-Z0-9_+=,.@/-]+$",
+        description="Role that is assumed for everything on AWS.",
+    )
+    external_id: str | None = Field(
+        None,
+        min_length=2,
+        max_length=1224,
+        pattern=r"^[a-zA-Z0-9_+=,.@:/-]+$",
+        description="What the role's trust policy asks for as sts:ExternalId.",
+    )
+
+    @property
+    def options(self) -> AwsOptions:
+        return AwsOptions(**self.model_dump())
+
 
 class S3Settings(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid")
     endpoint: str | None = Field(None, description="URL of the server, if it is not Amazon's own.")
-    region: str | None = Field(None, description="Region of the bucket; by default as AWS tools find it.")
     path_style: bool = Field(False, description="Address buckets by path; most servers other than Amazon's need it.")
+    encryption: Literal["AES256", "aws:kms", "aws:kms:dsse"] | None = Field(
+        None, description="Server-side encryption of new objects; by default as the bucket does it."
+    )
+    kms_key_id: str | None = Field(None, description="Key for aws:kms; by default the account's own for S3.")
+
+    @model_validator(mode="after")
+    def _key_needs_kms(self) -> "S3Settings":
+        if self.kms_key_id and self.encryption not in ("aws:kms", "aws:kms:dsse"):
+            raise ValueError("kms_key_id needs encryption = aws:kms")
+        return self
+
+
+class CatalogSettings(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="forbid")
+    kind: Literal["embedded", "glue"] = Field(
+        "embedded", description="glue: tables are registered in the Glue Data Catalog as well."
+    )
+    glue_catalog_id: str | None = Field(
+        None, pattern=r"^\d{12}$", description="Account of the Glue catalog; by default the one that is used."
+    )
 
 
 class SparkSettings(BaseModel):
@@ -69,8 +125,16 @@ class Settings(BaseSettings):
     workspace_id: str = Field(description="Identifies this installation in reports.")
     database: str = Field("sqlite:///eventlake.db", description="URL of the workspace database, for SQLAlchemy.")
     lake: LakeSettings = LakeSettings()
+    aws: AwsSettings = AwsSettings()
     s3: S3Settings = S3Settings()
+    catalog: CatalogSettings = CatalogSettings()
     spark: SparkSettings = SparkSettings()
+
+    @model_validator(mode="after")
+    def _glue_needs_a_bucket(self) -> "Settings":
+        if self.catalog.kind == "glue" and not self.lake.root.startswith("s3://"):
+            raise ValueError("catalog.kind = glue needs a lake in a bucket: lake.root = s3://bucket/prefix")
+        return self
 
     @classmethod
     def settings_customise_sources(
@@ -119,21 +183,23 @@ class Workspace:
             return cls(folder, Settings(**values), clock)
         except ValidationError as error:
             problems = "; ".join(f"{'.'.join(map(str, e['loc']))}: {e['msg']}" for e in error.errors())
-            raise InvalidSettingsError(
+            raise ConfigurationError(
                 f"{CONFIG}: {problems}", fix="correct the file or the EVENTLAKE_… variable"
             ) from error
 
     @cached_property
     def storage(self) -> Storage:
-        root = self.settings.lake.root
+        root, timeout = self.settings.lake.root, self.settings.lake.timeout
         if "://" not in root:
-            return LocalStorage(os.fspath(self.folder / root), timeout=self.settings.lake.timeout)
-        if re.match(r"s3://[^/]+", root):
-            options = S3Options(**self.settings.s3.model_dump())
-            return S3Storage(root, options, timeout=self.settings.lake.timeout)
-        raise InvalidSettingsError(
-            f"lake root {root!r} is neither a folder nor s3://bucket/prefix", fix="correct lake.root in the settings"
-        )
+            return LocalStorage(os.fspath(self.folder / root), timeout=timeout)
+        options = S3Options(**self.settings.s3.model_dump(), aws=self.settings.aws.options)
+        return S3Storage(root, options, timeout=timeout)
+
+    @property
+    def where(self) -> dict[str, str]:
+        """What reports tell of the place, with Segment's names."""
+        bucket = _S3_ROOT.fullmatch(self.settings.lake.root)
+        return {"s3_bucket": bucket["bucket"]} if bucket else {}
 
     @cached_property
     def engine(self) -> sa.Engine:
@@ -144,7 +210,20 @@ class Workspace:
 
     @cached_property
     def catalog(self) -> Catalog:
-        return EmbeddedCatalog(self.engine)
+        embedded = EmbeddedCatalog(self.engine)
+        if self.settings.catalog.kind == "embedded":
+            return embedded
+        return MirroredCatalog(embedded, self.glue)
+
+    @cached_property
+    def glue(self) -> GlueCatalog:
+        settings = self.settings
+        return GlueCatalog(
+            settings.aws.options,
+            settings.lake.root,
+            lambda: (source.settings.database for source in self.sources.all()),
+            catalog_id=settings.catalog.glue_catalog_id,
+        )
 
     @cached_property
     def sources(self) -> Sources:

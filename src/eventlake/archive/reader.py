@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 from isal import igzip, isal_zlib
 
-from eventlake.errors import PermissionMissingError
+from eventlake.errors import DownloadDeniedError, PermissionMissingError
 from eventlake.storage.base import Storage, new_digest
 
 BLOCK = 1 << 20
@@ -78,7 +78,9 @@ def opened(storage: Storage, path: str) -> Iterator[Digested]:
         stored = storage.open_stream(path)
     except FileNotFoundError as error:
         raise UnreadableFileError(f"{path} is gone") from error
-    except PermissionMissingError as error:  # an outage would hit all files, and is no reason to go on without them
+    except DownloadDeniedError:  # like an outage, a missing right hits all files: no reason to go on without them
+        raise
+    except PermissionMissingError as error:  # of one file on a disk
         raise UnreadableFileError(error.problem) from error
     with stored:
         yield Digested(stored)

@@ -1,10 +1,13 @@
 """Where query engines learn which tables exist."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import NamedTuple, Protocol
 
 from eventlake.schema.evolve import Column, TableSchema
 from eventlake.schema.types import ColumnType
+
+SYSTEM_DATABASE = "__segment_datalake"
 
 
 @dataclass(frozen=True)
@@ -36,6 +39,13 @@ class TableChange:
     anew: bool = False  # its partitions are no longer what they were: forget the old ones
 
 
+def unchanged(table: CatalogTable) -> TableChange:
+    """The table as it is."""
+    return TableChange(
+        table.database, table.name, table.source_id, table.segment_type, table.location, table.partition_keys
+    )
+
+
 class SchemaEvent(NamedTuple):
     """One entry of a table's history."""
 
@@ -50,6 +60,9 @@ class SchemaEvent(NamedTuple):
 class Catalog(Protocol):
     """All methods that change something may be called again without further effect."""
 
+    def prepare(self, database: str) -> frozenset[str]:
+        """See that a database is there; returns the names in it that are taken by tables which are not ours."""
+
     def tables(self, source_id: str | None = None) -> list[CatalogTable]:
         """All tables, or those of one source, in order of their names."""
 
@@ -59,8 +72,11 @@ class Catalog(Protocol):
     def history(self, database: str, table: str) -> list[SchemaEvent]:
         """When each column came or changed its type, and in which run; oldest first."""
 
-    def apply(self, change: TableChange, *, run_id: str, at: int) -> None:
-        """Create the table or append its columns, set types, and add partitions."""
+    def apply(self, changes: Sequence[TableChange], *, run_id: str, at: int) -> None:
+        """Create tables or append their columns, set types, and add partitions."""
 
     def drop(self, database: str, table: str) -> None:
         """Forget a table; its files stay."""
+
+    def register_report(self, source_id: str, day: str) -> None:
+        """A report of this source was written that day."""

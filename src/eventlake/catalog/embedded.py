@@ -1,6 +1,7 @@
 """The catalog that needs no server: tables in the workspace database."""
 
 import json
+from collections.abc import Sequence
 from typing import Any
 
 import sqlalchemy as sa
@@ -62,6 +63,10 @@ class EmbeddedCatalog:
         self._engine = engine
         metadata.create_all(engine)
 
+    def prepare(self, database: str) -> frozenset[str]:
+        del database  # there is nothing to make, and nobody else
+        return frozenset()
+
     def tables(self, source_id: str | None = None) -> list[CatalogTable]:
         query = sa.select(_tables).order_by(_tables.c.database, _tables.c.name)
         columns_query = sa.select(_columns).order_by(_columns.c.position)
@@ -99,54 +104,56 @@ class EmbeddedCatalog:
                 for row in connection.execute(query)
             ]
 
-    def apply(self, change: TableChange, *, run_id: str, at: int) -> None:
-        where = {"database": change.database, "table": change.table}
+    def apply(self, changes: Sequence[TableChange], *, run_id: str, at: int) -> None:
         with self._engine.begin() as connection:
-            self._make_table(connection, change, run_id, at)
-            columns = connection.execute(
-                sa.select(_columns.c.name, _columns.c.type).where(_of(_columns, change.database, change.table))
-            ).all()
-            types = {row.name: row.type for row in columns}
-            for column in change.added:
-                if column.name not in types:
-                    row = {"name": column.name, "type": column.type.value, "pointer": column.pointer}
-                    connection.execute(_columns.insert().values(**where, **row, position=len(types)))
-                    types[column.name] = column.type.value
-                    _remember(
-                        connection,
-                        **where,
-                        column=column.name,
-                        change="added",
-                        type=column.type.value,
-                        run_id=run_id,
-                        at=at,
-                    )
-            for name, new_type in change.retyped:
-                if types[name] != new_type.value:
-                    here = sa.and_(_of(_columns, change.database, change.table), _columns.c.name == name)
-                    connection.execute(_columns.update().where(here).values(type=new_type.value))
-                    _remember(
-                        connection,
-                        **where,
-                        column=name,
-                        change="retyped",
-                        type=new_type.value,
-                        old_type=types[name],
-                        run_id=run_id,
-                        at=at,
-                    )
-            if change.anew:
-                connection.execute(_partitions.delete().where(_of(_partitions, change.database, change.table)))
-            known = set(
-                connection.scalars(
-                    sa.select(_partitions.c.partition).where(_of(_partitions, change.database, change.table))
+            for change in changes:
+                self._apply(connection, change, run_id, at)
+
+    def _apply(self, connection: sa.Connection, change: TableChange, run_id: str, at: int) -> None:
+        where = {"database": change.database, "table": change.table}
+        self._make_table(connection, change, run_id, at)
+        columns = connection.execute(
+            sa.select(_columns.c.name, _columns.c.type).where(_of(_columns, change.database, change.table))
+        ).all()
+        types = {row.name: row.type for row in columns}
+        for column in change.added:
+            if column.name not in types:
+                row = {"name": column.name, "type": column.type.value, "pointer": column.pointer}
+                connection.execute(_columns.insert().values(**where, **row, position=len(types)))
+                types[column.name] = column.type.value
+                _remember(
+                    connection,
+                    **where,
+                    column=column.name,
+                    change="added",
+                    type=column.type.value,
+                    run_id=run_id,
+                    at=at,
                 )
+        for name, new_type in change.retyped:
+            if types[name] != new_type.value:
+                here = sa.and_(_of(_columns, change.database, change.table), _columns.c.name == name)
+                connection.execute(_columns.update().where(here).values(type=new_type.value))
+                _remember(
+                    connection,
+                    **where,
+                    column=name,
+                    change="retyped",
+                    type=new_type.value,
+                    old_type=types[name],
+                    run_id=run_id,
+                    at=at,
+                )
+        if change.anew:
+            connection.execute(_partitions.delete().where(_of(_partitions, change.database, change.table)))
+        known = set(
+            connection.scalars(
+                sa.select(_partitions.c.partition).where(_of(_partitions, change.database, change.table))
             )
-            new = [json.dumps(values) for values in change.partitions if json.dumps(values) not in known]
-            if new:
-                connection.execute(
-                    _partitions.insert(), [{**where, "partition": text, "run_id": run_id} for text in new]
-                )
+        )
+        new = [json.dumps(values) for values in change.partitions if json.dumps(values) not in known]
+        if new:
+            connection.execute(_partitions.insert(), [{**where, "partition": text, "run_id": run_id} for text in new])
 
     def _make_table(self, connection: sa.Connection, change: TableChange, run_id: str, at: int) -> None:
         here = sa.and_(_tables.c.database == change.database, _tables.c.name == change.table)
@@ -168,6 +175,9 @@ class EmbeddedCatalog:
             for kept in (_columns, _history, _partitions):
                 connection.execute(kept.delete().where(_of(kept, database, table)))
             connection.execute(_tables.delete().where(_tables.c.database == database, _tables.c.name == table))
+
+    def register_report(self, source_id: str, day: str) -> None:
+        """Queries find reports by themselves."""
 
 
 def _of(kept: sa.Table, database: str, table: str) -> sa.ColumnElement[bool]:

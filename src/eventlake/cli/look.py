@@ -6,7 +6,7 @@ from typing import Annotated, Any
 import typer
 
 from eventlake import query as engine
-from eventlake.catalog.base import CatalogTable
+from eventlake.catalog.base import SYSTEM_DATABASE, CatalogTable
 from eventlake.cli import output, state
 from eventlake.cli.report_view import show_report
 from eventlake.cli.state import JsonFlag
@@ -14,8 +14,6 @@ from eventlake.errors import NotFoundError
 from eventlake.lake.quarantine import SCHEMA as QUARANTINE_SCHEMA
 from eventlake.reports.columns import REPORT_COLUMNS
 from eventlake.workspace import Workspace
-
-SYSTEM = engine.SYSTEM_DATABASE
 
 
 def tables(as_json: JsonFlag = False) -> None:
@@ -42,7 +40,7 @@ def tables(as_json: JsonFlag = False) -> None:
         for t in shown
     ]
     output.table(None, columns, rows, numbers=columns[1:6])
-    output.say((f"also: {SYSTEM}.sync_reports, {SYSTEM}.quarantine", "dim"))
+    output.say((f"also: {SYSTEM_DATABASE}.sync_reports, {SYSTEM_DATABASE}.quarantine", "dim"))
 
 
 def _summary(place: Workspace, table: CatalogTable) -> dict[str, Any]:
@@ -68,12 +66,12 @@ def describe(
 ) -> None:
     """Show the columns of a table: their types, where in the event they come from, and since when."""
     place = state.workspace()
-    if table == f"{SYSTEM}.sync_reports":
+    if table == f"{SYSTEM_DATABASE}.sync_reports":
         _show_columns(
             [{"name": name, "type": kind} for name, kind in REPORT_COLUMNS.items()], as_json, {"table": table}
         )
         return
-    if table == f"{SYSTEM}.quarantine":
+    if table == f"{SYSTEM_DATABASE}.quarantine":
         known = [{"name": "source_id", "type": "string"}, {"name": "run_id", "type": "string"}]
         known += [{"name": field.name, "type": str(field.type)} for field in QUARANTINE_SCHEMA]
         _show_columns(known, as_json, {"table": table})

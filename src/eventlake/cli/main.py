@@ -9,7 +9,7 @@ import typer
 from rich.text import Text
 
 from eventlake import __version__
-from eventlake.cli import collect, demo, doctor, load, look, sources, state, verify
+from eventlake.cli import catalog, collect, demo, doctor, load, look, sources, state, verify
 from eventlake.cli.output import printable, talk
 from eventlake.errors import EventLakeError
 from eventlake.workspace import CONFIG, Workspace
@@ -83,6 +83,7 @@ app.command()(look.describe)
 app.command()(look.query)
 app.command()(look.runs)
 app.command()(look.report)
+app.add_typer(catalog.app, name="catalog")
 app.command(name="verify")(verify.verify)
 app.command(name="doctor")(doctor.doctor)
 
@@ -92,7 +93,7 @@ def main() -> None:
     try:
         app()
     except EventLakeError as error:
-        _show_error(error.problem, error.fix)
+        _show_error(error.problem, error.fix, error.code)
         sys.exit(state.exit_code(error))
     except OSError as error:
         _show_error(str(error), "check that the folder is there, that you may write to it, and that the disk has room")
@@ -102,8 +103,10 @@ def main() -> None:
         sys.exit(130)
 
 
-def _show_error(problem: str, fix: str) -> None:
+def _show_error(problem: str, fix: str, code: str = "") -> None:
     if _verbose:
         traceback.print_exc()
     talk.print(Text.assemble(("Error: ", "bold red"), printable(problem)))
     talk.print(Text.assemble(("Fix:   ", "bold"), printable(fix)))
+    if "." in code:  # one of several that this kind of error has
+        talk.print(Text.assemble(("Code:  ", "bold"), code))

@@ -57,6 +57,13 @@ class Runs:
     def failed(self, run_id: str, report: list[dict[str, Any]]) -> None:
         self._update(run_id, status="failed", report=report, finished_at=self._now())
 
+    def delayed(self, run_id: str, report: list[dict[str, Any]]) -> bool:
+        """Note why a run cannot be finished now; False if it is finished, but for some cleaning."""
+        unfinished = sa.and_(db.runs.c.run_id == run_id, db.runs.c.status == "running")
+        with self._engine.begin() as connection:
+            noted = connection.execute(db.runs.update().where(unfinished).values(step="commit", report=report))
+            return noted.rowcount == 1
+
     def _update(self, run_id: str, **values: Any) -> None:
         with self._engine.begin() as connection:
             connection.execute(db.runs.update().where(db.runs.c.run_id == run_id).values(**values))

@@ -19,7 +19,7 @@ WRITER = {"compression": "snappy", "version": "2.6", "store_schema": False}
 _ALL_DIFFERENT = frozenset({"message_id", "received_at", "sent_at", "timestamp", "original_timestamp"})
 
 MAX_OPEN = 100  # files; a backfill of years must not hold every hour of them
-MAX_BYTES = 256 << 20  # in memory, of all open files
+MAX_BYTES = 48 << 20  # in memory, of all open files
 
 
 class DataFile(NamedTuple):

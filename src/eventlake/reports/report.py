@@ -5,6 +5,7 @@ A report is a list of JSON objects, one per line: first the whole run (`type` = 
 """
 
 import json
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any
@@ -25,6 +26,7 @@ class RunHead:
     replay_from: int | None = None  # microseconds
     replay_to: int | None = None
     is_replay: bool = False
+    where: Mapping[str, str] = field(default_factory=dict)  # it ran: `s3_bucket`, `emr_cluster_id`
 
     def line(self, kind: str, status: str, finish_ns: int) -> dict[str, Any]:
         line: dict[str, Any] = {
@@ -38,6 +40,7 @@ class RunHead:
             "status": status,
             "table_name": "",
             "database": self.database,
+            **self.where,
         }
         if self.is_replay:
             line["replay"] = True
@@ -80,9 +83,15 @@ def failed(head: RunHead, finish_ns: int, error: str, error_code: str) -> list[d
     return [head.line("source", "failed", finish_ns) | {"error": error, "error_code": error_code}]
 
 
+def day(line: dict[str, Any]) -> str:
+    """The day of the sync, not of the data."""
+    text: str = line["start_time"]
+    return text[:10]
+
+
 def path(line: dict[str, Any]) -> str:
-    """Where the report with this first line lies; its day is the day of the sync, not of the data."""
-    return f"{REPORTS}/day={line['start_time'][:10]}/source={line['source_id']}/run_id={line['run_id']}/report.json"
+    """Where the report with this first line lies."""
+    return f"{REPORTS}/day={day(line)}/source={line['source_id']}/run_id={line['run_id']}/report.json"
 
 
 def encoded(lines: list[dict[str, Any]]) -> bytes:

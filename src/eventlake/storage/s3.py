@@ -6,37 +6,39 @@ copying it on the server and deleting the old name: after a crash between the tw
 
 import functools
 import io
-import tempfile
+import itertools
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any, NamedTuple, TypeVar
 
 import pyarrow as pa
 
-from eventlake.errors import (
-    EventLakeError,
-    InvalidSettingsError,
-    PermissionMissingError,
-    SetupError,
-    TransientError,
-)
+from eventlake.aws.refusals import code_of, told
+from eventlake.aws.session import AwsOptions, client
+from eventlake.errors import InvalidSettingsError, TransientError
 from eventlake.storage.base import TIMEOUT, Storage, StoredFile, answered, transferred
+from eventlake.storage.s3_files import READ_AT_ONCE, Ranges, Upload
 
 R = TypeVar("R")
 
-_IN_MEMORY = 32 << 20  # an upload larger than this waits on the local disk
-_READ_AT_ONCE = 8 << 20
-_NOT_ALLOWED = {"AccessDenied", "InvalidAccessKeyId", "SignatureDoesNotMatch", "ExpiredToken", "403"}
 _NOT_THERE = {"NoSuchKey", "404"}
 _TAKEN = {"PreconditionFailed", "412"}
 _WRONG = {"InvalidBucketName", "IllegalLocationConstraintException", "PermanentRedirect", "301"}
 
 
 class S3Options(NamedTuple):
-    """How to reach the server; credentials are found where all AWS tools look for them."""
+    """How to reach the server, and as whom."""
 
     endpoint: str | None = None
-    region: str | None = None
     path_style: bool = False
+    encryption: str | None = None  # with which new objects are stored; by default as the bucket does
+    kms_key_id: str | None = None
+    aws: AwsOptions = AwsOptions()
+
+    @property
+    def of_new_objects(self) -> dict[str, str]:
+        wanted = {"ServerSideEncryption": self.encryption, "SSEKMSKeyId": self.kms_key_id}
+        return {name: value for name, value in wanted.items() if value}
 
 
 class S3Storage(Storage):
@@ -53,25 +55,14 @@ class S3Storage(Storage):
 
     @functools.cached_property
     def _client(self) -> Any:
-        try:
-            import boto3  # noqa: PLC0415 - only lakes in a bucket need it
-            from botocore.config import Config  # noqa: PLC0415
-        except ImportError as error:
-            raise SetupError(
-                f"{self.root}: the AWS library is not installed", fix="pip install 'eventlake[aws]'"
-            ) from error
-        config = Config(
-            connect_timeout=10,
-            read_timeout=60,
-            retries={"mode": "standard", "max_attempts": 5},
+        style = "path" if self._options.path_style else "auto"
+        return client(
+            "s3",
+            self._options.aws,
+            endpoint=self._options.endpoint,
             max_pool_connections=2 * self.at_once,
-            s3={"addressing_style": "path" if self._options.path_style else "auto"},
+            s3={"addressing_style": style},
         )
-        try:
-            session = boto3.session.Session(region_name=self._options.region)
-            return session.client("s3", endpoint_url=self._options.endpoint, config=config)
-        except ValueError as error:
-            raise InvalidSettingsError(f"s3.endpoint: {error}", fix="give a whole URL: http://host:port") from error
 
     def attempt(self, method: Callable[..., R], *args: Any, **kwargs: Any) -> R:
         try:
@@ -84,48 +75,67 @@ class S3Storage(Storage):
 
     def _told(self, error: Exception, what: str) -> Exception | None:
         """What an answer of the server, or of its library, means; None if it is neither."""
-        code = _code(error)
+        code = code_of(error)
         if code in _NOT_THERE:
             return FileNotFoundError(what)
-        if code in _NOT_ALLOWED or type(error).__name__ in ("NoCredentialsError", "PartialCredentialsError"):
-            return PermissionMissingError(
-                f"may not {what}: {error}",
-                fix="give the user or role that runs this the right to list, read, write and delete in the bucket",
-            )
         if code == "NoSuchBucket":
             return InvalidSettingsError(f"there is no bucket {self._bucket}", fix="make it, or correct lake.root")
-        if code in _WRONG or type(error).__name__ in ("ParamValidationError", "ProfileNotFound"):
+        if code in _WRONG:
             return InvalidSettingsError(f"could not {what}: {error}", fix="correct lake.root and the settings of s3")
-        if type(error).__module__.startswith(("botocore", "boto3", "s3transfer", "urllib3")):
-            return TransientError(f"could not {what}: {error}", fix="check the network, then run it again")
-        return None
+        return told(error, what, self._options.aws)
 
     def _key(self, path: str) -> dict[str, str]:
         return {"Bucket": self._bucket, "Key": self._prefix + path}
 
     def files(self, folder: str) -> Iterator[StoredFile]:
-        start = len(self._prefix)
-        for page in self._pages(folder):
-            for item in page.get("Contents", ()):
-                if not item["Key"].endswith("/"):  # some tools make empty objects to stand for folders
-                    yield StoredFile(item["Key"][start:], item["Size"], item["ETag"].strip('"'))
+        first = self._list(f"{folder}/", "")
+        if not first.get("IsTruncated"):
+            yield from self._in_page(first)
+            return
+        with ThreadPoolExecutor(self.at_once) as pool:
+            parts: list[str | StoredFile] = [f"{folder}/"]
+            while 0 < sum(isinstance(part, str) for part in parts) < self.at_once:  # prefixes to list at the same time
+                parts = list(itertools.chain.from_iterable(pool.map(self._members, parts)))
+            yield from itertools.chain.from_iterable(pool.map(self._all_below, parts))
+
+    def _in_page(self, page: dict[str, Any]) -> list[StoredFile]:
+        return [
+            StoredFile(item["Key"][len(self._prefix) :], item["Size"], item["ETag"].strip('"'))
+            for item in page.get("Contents", ())
+            if not item["Key"].endswith("/")  # some tools make empty objects to stand for folders
+        ]
+
+    def _all_below(self, part: str | StoredFile) -> list[StoredFile]:
+        if isinstance(part, StoredFile):
+            return [part]
+        return [file for page in self._pages(part) for file in self._in_page(page)]
+
+    def _members(self, part: str | StoredFile) -> list[str | StoredFile]:
+        """The files of a prefix, and the prefixes below it, in order."""
+        if isinstance(part, StoredFile):
+            return [part]
+        members: list[str | StoredFile] = []
+        for page in self._pages(part, "/"):
+            members += self._in_page(page)
+            members += [item["Prefix"][len(self._prefix) :] for item in page.get("CommonPrefixes", ())]
+        return sorted(members, key=lambda member: member if isinstance(member, str) else member.path)
 
     def folders(self, folder: str) -> list[str]:
-        found = [item["Prefix"] for page in self._pages(folder, "/") for item in page.get("CommonPrefixes", ())]
+        found = [item["Prefix"] for page in self._pages(f"{folder}/", "/") for item in page.get("CommonPrefixes", ())]
         return sorted(prefix.rstrip("/").rpartition("/")[2] for prefix in found)
 
-    def _pages(self, folder: str, delimiter: str = "") -> Iterator[dict[str, Any]]:
-        page = self._list(folder, delimiter)
+    def _pages(self, prefix: str, delimiter: str = "") -> Iterator[dict[str, Any]]:
+        page = self._list(prefix, delimiter)
         yield page
         while page.get("IsTruncated"):
-            page = self._list(folder, delimiter, page["NextContinuationToken"])
+            page = self._list(prefix, delimiter, page["NextContinuationToken"])
             yield page
 
     @answered
-    def _list(self, folder: str, delimiter: str, token: str | None = None) -> dict[str, Any]:
+    def _list(self, prefix: str, delimiter: str, token: str | None = None) -> dict[str, Any]:
         options = {"ContinuationToken": token} if token else {}
         page: dict[str, Any] = self._client.list_objects_v2(
-            Bucket=self._bucket, Prefix=f"{self._prefix}{folder}/", Delimiter=delimiter, **options
+            Bucket=self._bucket, Prefix=self._prefix + prefix, Delimiter=delimiter, **options
         )
         return page
 
@@ -141,10 +151,10 @@ class S3Storage(Storage):
         return StoredFile(path, head["ContentLength"], head["ETag"].strip('"'))
 
     def open_input(self, path: str) -> pa.NativeFile:
-        return pa.PythonFile(_Ranges(self, self._head(path)), mode="r")
+        return pa.PythonFile(Ranges(self, self._head(path)), mode="r")
 
     def open_stream(self, path: str) -> Any:
-        return io.BufferedReader(_Ranges(self, self._head(path)), _READ_AT_ONCE)
+        return io.BufferedReader(Ranges(self, self._head(path)), READ_AT_ONCE)
 
     @answered
     def read_range(self, path: str, etag: str, start: int, stop: int) -> bytes:
@@ -154,12 +164,12 @@ class S3Storage(Storage):
         return content
 
     def open_output(self, path: str) -> pa.NativeFile:
-        return pa.PythonFile(_Upload(self, path), mode="w")
+        return pa.PythonFile(Upload(self, path), mode="w")
 
     @transferred
     def upload(self, path: str, content: Any) -> None:
         """Write a file of any size from a file object."""
-        self._client.upload_fileobj(content, **self._key(path))
+        self._client.upload_fileobj(content, **self._key(path), ExtraArgs=self._options.of_new_objects)
 
     @answered
     def read(self, path: str) -> bytes:
@@ -168,14 +178,14 @@ class S3Storage(Storage):
 
     @answered
     def write(self, path: str, content: bytes) -> None:
-        self._client.put_object(**self._key(path), Body=content)
+        self._client.put_object(**self._key(path), Body=content, **self._options.of_new_objects)
 
     @answered
     def create(self, path: str, content: bytes) -> bool:
         try:
-            self._client.put_object(**self._key(path), Body=content, IfNoneMatch="*")
+            self._client.put_object(**self._key(path), Body=content, IfNoneMatch="*", **self._options.of_new_objects)
         except Exception as error:
-            if _code(error) not in _TAKEN:
+            if code_of(error) not in _TAKEN:
                 raise
             # Perhaps by this call: an answer that is lost makes the library ask once more.
             there: bytes = self._client.get_object(**self._key(path))["Body"].read()
@@ -185,9 +195,9 @@ class S3Storage(Storage):
     @transferred
     def move(self, source: str, target: str) -> None:
         try:
-            self._client.copy(self._key(source), **self._key(target))
+            self._client.copy(self._key(source), **self._key(target), ExtraArgs=self._options.of_new_objects)
         except Exception as error:
-            if _code(error) not in _NOT_THERE:
+            if code_of(error) not in _NOT_THERE:
                 raise
             self._client.head_object(**self._key(target))  # it was moved before, or it is lost
         self._client.delete_object(**self._key(source))
@@ -200,8 +210,45 @@ class S3Storage(Storage):
         self._client.delete_object(**self._key(path))
 
     def delete_folder(self, folder: str) -> None:
-        for page in self._pages(folder):
+        for page in self._pages(f"{folder}/"):
             self._delete(folder, [{"Key": item["Key"]} for item in page.get("Contents", ())])
+
+    @answered
+    def expires(self, folder: str, days: int) -> bool:
+        """Whether a rule of the bucket removes the files of a folder after so many days."""
+        prefix = f"{self._prefix}{folder}/"
+        return any(
+            rule["Status"] == "Enabled"
+            and prefix.startswith(rule.get("Filter", {}).get("Prefix", rule.get("Prefix", prefix + " ")))
+            and rule.get("Expiration", {}).get("Days", days + 1) <= days
+            for rule in self._lifecycle()
+        )
+
+    @answered
+    def expire(self, folder: str, days: int) -> None:
+        """Let the bucket remove the files of a folder, and uploads that were given up; its other rules stay."""
+        name = f"eventlake: {self._prefix}{folder}"
+        rule = {
+            "ID": name,
+            "Status": "Enabled",
+            "Filter": {"Prefix": f"{self._prefix}{folder}/"},
+            "Expiration": {"Days": days},
+            "NoncurrentVersionExpiration": {"NoncurrentDays": days},
+            "AbortIncompleteMultipartUpload": {"DaysAfterInitiation": days},
+        }
+        others = [other for other in self._lifecycle() if other.get("ID") != name]
+        self._client.put_bucket_lifecycle_configuration(
+            Bucket=self._bucket, LifecycleConfiguration={"Rules": [*others, rule]}
+        )
+
+    def _lifecycle(self) -> list[dict[str, Any]]:
+        try:
+            found: list[dict[str, Any]] = self._client.get_bucket_lifecycle_configuration(Bucket=self._bucket)["Rules"]
+        except Exception as error:
+            if code_of(error) != "NoSuchLifecycleConfiguration":
+                raise
+            return []
+        return found
 
     @answered
     def _delete(self, folder: str, keys: list[dict[str, str]]) -> None:
@@ -209,78 +256,3 @@ class S3Storage(Storage):
             failed = self._client.delete_objects(Bucket=self._bucket, Delete={"Objects": keys, "Quiet": True})
             if failed.get("Errors"):
                 raise TransientError(f"could not delete {folder}: {failed['Errors'][0]}", fix="run it again")
-
-
-def _code(error: Exception) -> str:
-    """The code of an answer that refuses; empty if it is something else."""
-    response = getattr(error, "response", None) or {}
-    return str(response.get("Error", {}).get("Code", "")) if isinstance(response, dict) else ""
-
-
-class _Ranges(io.RawIOBase):
-    """A file of a bucket, read by ranges: a broken connection costs one of them, not the whole file."""
-
-    def __init__(self, storage: S3Storage, file: StoredFile) -> None:
-        self._storage = storage
-        self._file = file
-        self._at = 0
-
-    def readable(self) -> bool:
-        return True
-
-    def seekable(self) -> bool:
-        return True
-
-    def tell(self) -> int:
-        return self._at
-
-    def seek(self, offset: int, whence: int = io.SEEK_SET) -> int:
-        start = {io.SEEK_SET: 0, io.SEEK_CUR: self._at, io.SEEK_END: self._file.size}[whence]
-        self._at = start + offset
-        return self._at
-
-    def size(self) -> int:
-        return self._file.size
-
-    def readinto(self, buffer: Any) -> int:
-        view = memoryview(buffer)
-        stop = min(self._at + len(view), self._file.size)
-        if stop <= self._at:
-            return 0
-        try:
-            content = self._storage.read_range(self._file.path, self._file.etag, self._at, stop)
-        except EventLakeError as error:
-            raise OSError(error.problem) from error  # what a reader of files expects
-        view[: len(content)] = content
-        self._at += len(content)
-        return len(content)
-
-    def readall(self) -> bytes:
-        return b"".join(iter(lambda: self.read(_READ_AT_ONCE) or b"", b""))
-
-
-class _Upload(io.RawIOBase):
-    """A file on its way to a bucket: it is there when it is closed."""
-
-    def __init__(self, storage: S3Storage, path: str) -> None:
-        self._storage = storage
-        self._path = path
-        self._content = tempfile.SpooledTemporaryFile(_IN_MEMORY)  # noqa: SIM115 - closed with this file
-
-    def writable(self) -> bool:
-        return True
-
-    def write(self, content: Any) -> int:
-        return self._content.write(content)
-
-    def tell(self) -> int:
-        return self._content.tell()
-
-    def close(self) -> None:
-        if not self.closed:
-            try:
-                self._content.seek(0)
-                self._storage.upload(self._path, self._content)
-            finally:
-                self._content.close()
-                super().close()

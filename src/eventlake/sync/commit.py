@@ -6,6 +6,7 @@ moved stay moved, columns that exist are not added twice, ledger rows replace th
 """
 
 import itertools
+from typing import Any
 
 import msgspec
 
@@ -33,8 +34,8 @@ def _path(source_id: str, run_id: str) -> str:
     return f"{COMMITS}/source={source_id}/{run_id}.json"
 
 
-def commit(workspace: Workspace, manifest: Manifest) -> None:
-    """From here on the run will be in the lake, whatever happens."""
+def promise(workspace: Workspace, manifest: Manifest) -> None:
+    """Write the manifest. Once it is there the run will be in the lake, whatever happens."""
     path = _path(manifest.entry.source_id, manifest.entry.run_id)
     workspace.storage.settle()
     if not workspace.storage.create(path, msgspec.json.encode(manifest)):
@@ -43,22 +44,23 @@ def commit(workspace: Workspace, manifest: Manifest) -> None:
             f"there is another manifest for run {manifest.entry.run_id}: {workspace.storage.full(path)}",
             fix="do not let two workspaces share a lake; run it again: nothing was published",
         )
-    _roll_forward(workspace, manifest)
 
 
-def recover(workspace: Workspace, source: Source) -> None:
-    """Finish or undo the runs of a source that died. The caller holds the source."""
+def recover(workspace: Workspace, source: Source, *, before: str) -> None:
+    """Finish or undo the runs of a source that died before the one that begins. The caller holds the source."""
     for run in workspace.runs.unfinished(source.id):
+        if run.run_id == before:
+            continue
         manifest = _manifest_of(workspace, source, run.run_id)
         if manifest:
-            _roll_forward(workspace, manifest)
+            fulfil(workspace, manifest)
         else:
             ids = workspace.settings.workspace_id, source.id, run.run_id
-            head = report.RunHead(*ids, source.settings.database, run.started_at * 1000)
+            head = report.RunHead(*ids, source.settings.database, run.started_at * 1000, where=workspace.where)
             ended = "the process ended before the run did; nothing was published"
             lines = report.failed(head, workspace.clock.now_ns(), ended, "interrupted")
             save_failure(workspace, run.run_id, lines)
-    _write_late_reports(workspace, source)
+    _write_late_reports(workspace, source, before)
     _sweep(workspace, source)
 
 
@@ -71,11 +73,12 @@ def _manifest_of(workspace: Workspace, source: Source, run_id: str) -> Manifest 
     return manifest if is_ours else None
 
 
-def _write_late_reports(workspace: Workspace, source: Source) -> None:
+def _write_late_reports(workspace: Workspace, source: Source, before: str) -> None:
     """Write the reports of the last failures that had no place to go, as on a full disk."""
-    for run in itertools.takewhile(lambda run: run.status == "failed", workspace.runs.latest(1000, source.id)):
+    earlier = (run for run in workspace.runs.latest(1000, source.id) if run.run_id != before)
+    for run in itertools.takewhile(lambda run: run.status == "failed", earlier):
         if run.report and workspace.storage.stat(report.path(run.report[0])) is None:
-            report.save(workspace.storage, run.report)
+            _save_report(workspace, run.report)
 
 
 def _sweep(workspace: Workspace, source: Source) -> None:
@@ -88,26 +91,37 @@ def _sweep(workspace: Workspace, source: Source) -> None:
             workspace.storage.delete_folder(f"{STAGE}/{name}")
 
 
-def save_failure(workspace: Workspace, run_id: str, lines: list[dict[str, object]]) -> None:
+def save_failure(workspace: Workspace, run_id: str, lines: list[dict[str, Any]]) -> None:
     """Report a run that published nothing, and clean up after it."""
     try:
         workspace.storage.delete_folder(f"{STAGE}/{run_id}")
-        report.save(workspace.storage, lines)
+        _save_report(workspace, lines)
     finally:  # a lake that cannot be written to must not leave a run that seems to go on
         workspace.runs.failed(run_id, lines)
 
 
-def _roll_forward(workspace: Workspace, manifest: Manifest) -> None:
+def save_delay(workspace: Workspace, run_id: str, lines: list[dict[str, Any]]) -> None:
+    """Report that a run waits to be finished; that will write its own report over this one."""
+    if workspace.runs.delayed(run_id, lines):
+        _save_report(workspace, lines)
+
+
+def _save_report(workspace: Workspace, lines: list[dict[str, Any]]) -> None:
+    report.save(workspace.storage, lines)
+    workspace.catalog.register_report(lines[0]["source_id"], report.day(lines[0]))
+
+
+def fulfil(workspace: Workspace, manifest: Manifest) -> None:
+    """Do what the manifest says. May be done again."""
     entry, storage = manifest.entry, workspace.storage
     storage.move_all(manifest.moves)
     for database, table in manifest.dropped_tables:
         workspace.catalog.drop(database, table)
-    for change in manifest.tables:
-        workspace.catalog.apply(change, run_id=entry.run_id, at=entry.at)
+    workspace.catalog.apply(manifest.tables, run_id=entry.run_id, at=entry.at)
     storage.settle()
     workspace.ledger.record(entry)
     for path in (*entry.removed_data_files, *entry.removed_index_files):  # nobody is told of them any more
         storage.delete(path)
-    report.save(storage, entry.report)
+    _save_report(workspace, entry.report)
     workspace.runs.finished(entry.run_id, entry.report, entry.at)
     storage.delete_folder(f"{STAGE}/{entry.run_id}")

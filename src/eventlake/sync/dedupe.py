@@ -22,6 +22,7 @@ from eventlake.lake.layout import STAGE
 from eventlake.lake.staging import IdSegment
 from eventlake.storage.base import Storage
 from eventlake.sync.staged import Scope
+from eventlake.sync.worker_memory import give_back
 
 DROPPED = np.dtype([("table", "<u8"), ("staged", "<u4"), ("row", "<u4")])
 
@@ -113,6 +114,7 @@ def combine(results: Iterable[DedupeResult], table_names: Mapping[int, str]) -> 
 
 def dedupe(context: DedupeContext, share: Share) -> DedupeResult:
     """Decide about one share of the messages."""
+    give_back()
     staged, where = _staged(context, share)
     readable = ~np.isin(staged["file"], list(context.failed_files))
     lake = _Lake(context, share, staged, readable)

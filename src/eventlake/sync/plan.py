@@ -14,7 +14,7 @@ from eventlake.sync.staged import FileCount, RawFile, StagedTable, StageResult
 BYTES_PER_STAGE_TASK = 8 << 20  # of compressed raw files
 FILES_PER_STAGE_TASK = 500
 BYTES_TO_OPEN_A_FILE = 16 << 10  # what opening a file costs, in bytes that could have been read meanwhile
-IDS_PER_SHARE = 2_000_000
+IDS_PER_SHARE = 1_000_000
 ROWS_PER_SHARE = (50_000, 1_000_000)
 
 Item = TypeVar("Item")

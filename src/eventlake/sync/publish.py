@@ -29,7 +29,7 @@ from eventlake.schema.types import ColumnType
 from eventlake.storage.base import Storage
 from eventlake.sync.carry import carried_rows
 from eventlake.sync.dedupe import dropped_rows
-from eventlake.sync.no_gc import without_gc
+from eventlake.sync.worker_memory import give_back, without_gc
 
 ROWS_AT_ONCE = 65_536
 
@@ -82,9 +82,9 @@ def _publish_table(context: PublishContext, share: TableShare) -> Published:
     )
     done = Published(share.segment_type, [])
     for rows in _groups(_kept_rows(context, share)):
-        table = _typed(rows, share, context.keep_rounded, done.rescued)
-        writer.write(table)
-        done.rows += table.num_rows
+        give_back()
+        done.rows += sum(batch.num_rows for batch in rows)
+        writer.write(_typed(rows, share, context.keep_rounded, done.rescued))
     done.files = writer.close()
     return done
 
@@ -124,8 +124,12 @@ def _groups(batches: Iterator[pa.RecordBatch]) -> Iterator[list[pa.RecordBatch]]
 
 
 def _typed(group: list[pa.RecordBatch], share: TableShare, keep_rounded: bool, counts: Counter[str]) -> pa.Table:
-    """Staged rows in the table's columns and their order, with `_rescued_data` if the table has or now needs it."""
+    """Staged rows in the table's columns and their order, with `_rescued_data` if the table has or now needs it.
+
+    The rows are let go of as they are taken, for they are as large as what is made of them.
+    """
     staged = joined([(rows.num_rows, dict(zip(rows.schema.names, rows.columns, strict=True))) for rows in group])
+    group.clear()
     received = staged.pop(RECEIVED)
     rescued_before = staged.pop(RESCUED, None)
     rescued = _Rescues(counts)
@@ -133,6 +137,7 @@ def _typed(group: list[pa.RecordBatch], share: TableShare, keep_rounded: bool, c
     for name, values in staged.items():
         place = place_of(name)
         places.setdefault(place.column, []).append((place, values))
+    staged.clear()
     arrays = {}
     for column in share.columns:
         casts = []

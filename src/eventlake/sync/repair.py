@@ -1,8 +1,9 @@
 """Mending what `verify` found, from the raw archive and the workspace database."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 
-from eventlake.catalog.base import TableChange
+from eventlake.catalog.base import unchanged
 from eventlake.control.locks import only_run
 from eventlake.control.sources import Source
 from eventlake.reports import report
@@ -39,18 +40,11 @@ def repair(
 
 def _register_partitions(workspace: Workspace, source: Source) -> None:
     files = workspace.ledger.data_files(source.id)
+    changes = []
     for table in workspace.catalog.tables(source.id):
         ours = [file for file in files if file.segment_type == table.segment_type]
-        change = TableChange(
-            table.database,
-            table.name,
-            table.source_id,
-            table.segment_type,
-            table.location,
-            table.partition_keys,
-            partitions=tuple(sorted({tuple(file.partition) for file in ours})),
-        )
-        workspace.catalog.apply(change, run_id="repair", at=workspace.clock.now())
+        changes.append(replace(unchanged(table), partitions=tuple(sorted({tuple(file.partition) for file in ours}))))
+    workspace.catalog.apply(changes, run_id="repair", at=workspace.clock.now())
 
 
 def _restore_reports(workspace: Workspace, source: Source) -> None:

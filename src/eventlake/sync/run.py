@@ -11,10 +11,10 @@ from contextlib import contextmanager, suppress
 from typing import Any
 
 from eventlake.control.locks import only_run
-from eventlake.errors import EventLakeError, InternalError, of_system
+from eventlake.errors import EventLakeError, InternalError, SetupError, of_system
 from eventlake.reports import report
 from eventlake.sync import books
-from eventlake.sync.commit import commit, recover, save_failure
+from eventlake.sync.commit import fulfil, promise, recover, save_delay, save_failure
 from eventlake.sync.discover import discover
 from eventlake.sync.jobs import Job
 from eventlake.sync.manifest import Outcome, manifest_of
@@ -25,19 +25,23 @@ from eventlake.workspace import Workspace
 def run(workspace: Workspace, job: Job, runner: Runner, progress: Progress = no_progress) -> list[dict[str, Any]]:
     """Carry out a job and return the lines of its report. A run that fails is reported as well, then raised."""
     with only_run(workspace.folder / "locks", job.source.id):
-        recover(workspace, job.source)
         head = _begin(workspace, job)
         with _failure_reported(workspace, head):
+            recover(workspace, job.source, before=head.run_id)
+            taken = workspace.catalog.prepare(job.source.settings.database)
             steps = Steps(workspace, job, runner, progress, head.run_id)
             found = discover(workspace, job)
             staged = steps.stage(found)
             kept = steps.dedupe(found, staged)
-            plans = steps.plan(staged, kept)
+            plans = steps.plan(staged, kept, taken)
             published = steps.publish(plans, staged, kept)
             accounts = books.close(staged, kept, published)
             outcome = Outcome(found, staged, kept, plans, published, accounts)
             manifest = manifest_of(workspace, job, head, outcome)
-        commit(workspace, manifest)
+        with _failure_reported(workspace, head, SetupError):  # another error may come after the manifest was written
+            promise(workspace, manifest)
+        with _delay_reported(workspace, head):
+            fulfil(workspace, manifest)
     return manifest.entry.report
 
 
@@ -53,22 +57,41 @@ def _begin(workspace: Workspace, job: Job) -> report.RunHead:
         is_replay=job.is_replay,
         replay_from=job.asked_from,
         replay_to=job.asked_to,
+        where=workspace.where,
     )
 
 
 @contextmanager
-def _failure_reported(workspace: Workspace, head: report.RunHead) -> Iterator[None]:
+def _failure_reported(
+    workspace: Workspace, head: report.RunHead, kind: type[BaseException] = BaseException
+) -> Iterator[None]:
+    """Report that a run failed, if an error of this kind ends it."""
     try:
         yield
-    except BaseException as error:
+    except kind as error:
         told = of_system(error) if isinstance(error, OSError) else error
-        if isinstance(told, EventLakeError):
-            problem, code = told.problem, told.code
-        else:
-            problem, code = f"{type(error).__name__}: {error}", InternalError.code
         # On a full disk the report cannot be written either; the next start then does it.
         with suppress(EventLakeError):
-            save_failure(workspace, head.run_id, report.failed(head, workspace.clock.now_ns(), problem, code))
+            save_failure(workspace, head.run_id, _failure(workspace, head, told))
         if told is error:
             raise
         raise told from error
+
+
+@contextmanager
+def _delay_reported(workspace: Workspace, head: report.RunHead) -> Iterator[None]:
+    """Report why a run whose manifest is written cannot be finished now; the next start goes on with it."""
+    try:
+        yield
+    except EventLakeError as error:
+        with suppress(EventLakeError):
+            save_delay(workspace, head.run_id, _failure(workspace, head, error))
+        raise
+
+
+def _failure(workspace: Workspace, head: report.RunHead, error: BaseException) -> list[dict[str, Any]]:
+    if isinstance(error, EventLakeError):
+        problem, code = error.problem, error.code
+    else:
+        problem, code = f"{type(error).__name__}: {error}", InternalError.code
+    return report.failed(head, workspace.clock.now_ns(), problem, code)

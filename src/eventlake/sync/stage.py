@@ -25,10 +25,10 @@ from eventlake.lake.staging import IdSegment, StagedFile
 from eventlake.schema import exact_json
 from eventlake.schema.evolve import join
 from eventlake.sync.message_id import message_id_of_line
-from eventlake.sync.no_gc import without_gc
 from eventlake.sync.staged import FileCount, RawFile, StageContext, StagedTable, StageResult
 from eventlake.sync.table_buffer import TableBuffer, Taken
 from eventlake.sync.whole_lines import WholeLines
+from eventlake.sync.worker_memory import without_gc
 
 BYTES_AT_ONCE = 64 << 20  # of raw lines that are read as columns
 BYTES_PER_LINE = 100  # that a line takes in memory besides

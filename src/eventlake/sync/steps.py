@@ -1,11 +1,11 @@
 """The steps of a run that are spread over Spark, and the planning between them."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Protocol, TypeVar
 
 from eventlake.control.ledger import LakeFile
-from eventlake.errors import InvalidSettingsError
+from eventlake.errors import InvalidSettingsError, StagingDeniedError, UploadDeniedError
 from eventlake.lake import ids
 from eventlake.schema.evolve import TableSchema
 from eventlake.schema.names import RESCUED_COLUMN
@@ -100,7 +100,8 @@ class Steps:
             )
         return kept
 
-    def plan(self, staged: Staged, kept: Kept) -> list[TablePlan]:
+    def plan(self, staged: Staged, kept: Kept, taken: Collection[str]) -> list[TablePlan]:
+        self._refuse_taken(staged, taken)
         schemas = self._schemas()
         limit = self.job.source.settings.column_limit
         plans = []
@@ -108,6 +109,17 @@ class Steps:
             evidence = staged.tables[name].evidence if name in staged.tables else {}
             plans.append(plan.plan_table(name, schemas.get(name), evidence, column_limit=limit))
         return plans
+
+    def _refuse_taken(self, staged: Staged, taken: Collection[str]) -> None:
+        """Two must not write to one table."""
+        rules = self.job.source.rules
+        for name in sorted(map(rules.table_name, staged.tables)):
+            if name in taken:
+                raise InvalidSettingsError(
+                    f"there is a table {rules.database}.{name} in the catalog that was not made by eventlake",
+                    fix=f"choose another database: `eventlake source set {self.job.source.slug} database=…`; or drop "
+                    "that table",
+                )
 
     def publish(self, plans: Sequence[TablePlan], staged: Staged, kept: Kept) -> list[Published]:
         if not plans:
@@ -157,7 +169,10 @@ class Steps:
     ) -> list[Result]:
         self.workspace.runs.at_step(self.run_id, step)
         self.progress(step, 0, len(tasks))
-        results = self.runner.run(function, context, tasks, lambda done: self.progress(step, done, len(tasks)))
+        try:
+            results = self.runner.run(function, context, tasks, lambda done: self.progress(step, done, len(tasks)))
+        except UploadDeniedError as error:
+            raise StagingDeniedError(error.problem, fix=error.fix) from error  # steps write nowhere else
         self.progress(step, len(tasks), len(tasks))
         return results
 

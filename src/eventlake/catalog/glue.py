@@ -1,0 +1,240 @@
+"""The Glue Data Catalog: tables for Athena, Redshift Spectrum, EMR and whoever reads a Hive metastore on AWS.
+
+Nothing here needs a lock. A table is read, changed and written under its version: if somebody else was quicker, it is
+read again. Partitions that are there already stay as they are.
+"""
+
+import functools
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any, TypeVar
+
+from eventlake.aws.refusals import code_of, told
+from eventlake.aws.session import AwsOptions, client
+from eventlake.catalog import glue_tables
+from eventlake.catalog.base import SYSTEM_DATABASE, CatalogTable, SchemaEvent, TableChange
+from eventlake.catalog.glue_tables import Described
+from eventlake.errors import InvalidSettingsError, TransientError
+from eventlake.lake.layout import REPORTS
+
+_AT_ONCE = 8  # tables; Glue allows some ten calls a second
+_ATTEMPTS = 10  # to change a table that others change as well
+# What Glue takes in one call.
+_CREATED_AT_ONCE = 100
+_DELETED_AT_ONCE = 25
+
+Item = TypeVar("Item")
+Values = tuple[str, ...]
+
+
+class GlueCatalog:
+    """A `Catalog` in Glue; `databases` tells which of the account's are ours to look at."""
+
+    def __init__(
+        self, options: AwsOptions, root: str, databases: Callable[[], Iterable[str]], *, catalog_id: str | None = None
+    ) -> None:
+        self._options = options
+        self._root = root.rstrip("/")
+        self._databases = databases
+        self._account = {"CatalogId": catalog_id} if catalog_id else {}
+
+    @functools.cached_property
+    def _client(self) -> Any:
+        return client("glue", self._options, max_pool_connections=2 * _AT_ONCE)
+
+    def _ask(self, method: str, **asked: Any) -> Any:
+        """Carry out one call. An answer that says that a thing is or is not there is for the caller."""
+        try:
+            return getattr(self._client, method)(**self._account, **asked)
+        except Exception as error:
+            if code_of(error) in ("EntityNotFoundException", "AlreadyExistsException", _OVERTAKEN):
+                raise
+            place = ".".join(str(asked[key]) for key in ("DatabaseName", "TableName", "Name") if key in asked)
+            problem = told(error, f"{method} {place}".strip() + " in Glue", self._options)
+            if problem is None:
+                raise
+            raise problem from error
+
+    def _pages(self, method: str, key: str, **asked: Any) -> Iterator[Described]:
+        token: dict[str, str] = {}
+        while True:
+            page = self._ask(method, **asked, **token)
+            yield from page[key]
+            if not page.get("NextToken"):
+                return
+            token = {"NextToken": page["NextToken"]}
+
+    def prepare(self, database: str) -> frozenset[str]:
+        try:
+            self._ask("get_database", Name=database)
+        except Exception as error:
+            if code_of(error) != "EntityNotFoundException":
+                raise
+            self._create_database(database)
+        return frozenset(table["Name"] for table in self._tables(database) if not glue_tables.is_ours(table))
+
+    def _create_database(self, database: str) -> None:
+        # Lake Formation wants the location that the tables have in common.
+        wanted = {"Name": database, "LocationUri": f"{self._root}/segment-data/"}
+        try:
+            self._ask("create_database", DatabaseInput=wanted)
+        except Exception as error:
+            if code_of(error) != "AlreadyExistsException":
+                raise
+
+    def _tables(self, database: str) -> list[Described]:
+        try:
+            return list(self._pages("get_tables", "TableList", DatabaseName=database))
+        except Exception as error:
+            if code_of(error) != "EntityNotFoundException":
+                raise
+            return []
+
+    def tables(self, source_id: str | None = None) -> list[CatalogTable]:
+        found = [
+            glue_tables.catalog_table(table, self._root)
+            for database in sorted(set(self._databases()))
+            for table in self._tables(database)
+            if glue_tables.is_ours(table)
+        ]
+        ours = [table for table in found if source_id in (None, table.source_id)]
+        return sorted(ours, key=lambda table: (table.database, table.name))
+
+    def partitions(self, database: str, table: str) -> list[Values]:
+        try:
+            found = [tuple(partition["Values"]) for partition in self._partitions(database, table)]
+        except Exception as error:
+            if code_of(error) != "EntityNotFoundException":
+                raise
+            return []
+        return sorted(found)
+
+    def _partitions(self, database: str, table: str) -> Iterator[Described]:
+        return self._pages(
+            "get_partitions", "Partitions", DatabaseName=database, TableName=table, ExcludeColumnSchema=True
+        )
+
+    def history(self, database: str, table: str) -> list[SchemaEvent]:
+        found = self._table(database, table)
+        return glue_tables.history(found) if found else []
+
+    def _table(self, database: str, table: str) -> Described | None:
+        try:
+            found: Described = self._ask("get_table", DatabaseName=database, Name=table)["Table"]
+        except Exception as error:
+            if code_of(error) != "EntityNotFoundException":
+                raise
+            return None
+        return found
+
+    def apply(self, changes: Sequence[TableChange], *, run_id: str, at: int) -> None:
+        for database in sorted({change.database for change in changes}):
+            self.prepare(database)
+        with ThreadPoolExecutor(_AT_ONCE) as pool:
+            for _ in pool.map(lambda change: self._apply(change, run_id, at), changes):
+                pass
+
+    def _apply(self, change: TableChange, run_id: str, at: int) -> None:
+        def changed(table: Described | None) -> Described:
+            location = f"{self._root}/{change.location}"
+            return glue_tables.changed(table, change, location, run_id=run_id, at=at)
+
+        place = {"DatabaseName": change.database, "TableName": change.table}
+        before = self._table(change.database, change.table)
+        # Partitions come first: the table still shows that this was not finished, should it end here.
+        if before and (change.anew or glue_tables.is_retyped(before, changed(before))):
+            self._change_partitions(place, before, changed(before), set(change.partitions) if change.anew else None)
+        table = self._write(change.database, change.table, changed)
+        for part in _parts(change.partitions, _CREATED_AT_ONCE):
+            inputs = [glue_tables.partition(table, values) for values in part]
+            self._no_errors(self._ask("batch_create_partition", **place, PartitionInputList=inputs))
+
+    def _change_partitions(
+        self, place: dict[str, str], before: Described, table: Described, wanted: set[Values] | None
+    ) -> None:
+        """Give partitions the table's new types, which Athena compares, and its place; delete those not wanted."""
+        there = self.partitions(place["DatabaseName"], place["TableName"])
+        if glue_tables.keys_of(before) != glue_tables.keys_of(table):
+            wanted = set()
+        kept = [values for values in there if wanted is None or values in wanted]
+        gone = [values for values in there if wanted is not None and values not in wanted]
+        for part in _parts(kept, _CREATED_AT_ONCE):
+            entries = [
+                {"PartitionValueList": list(values), "PartitionInput": glue_tables.partition(table, values)}
+                for values in part
+            ]
+            self._no_errors(self._ask("batch_update_partition", **place, Entries=entries))
+        for part in _parts(gone, _DELETED_AT_ONCE):
+            values = [{"Values": list(values)} for values in part]
+            self._no_errors(self._ask("batch_delete_partition", **place, PartitionsToDelete=values))
+
+    def _write(self, database: str, table: str, change: Callable[[Described | None], Described]) -> Described:
+        """Make or change a table; what it is now, as Glue takes it."""
+        for _ in range(_ATTEMPTS):
+            found = self._table(database, table)
+            new = change(found)
+            place = {"DatabaseName": database, "TableInput": new}
+            try:
+                if found is None:
+                    self._ask("create_table", **place)
+                elif new != glue_tables.as_input(found):
+                    # Glue keeps the old version if more than new columns came.
+                    is_larger = not glue_tables.is_retyped(found, new)
+                    self._ask("update_table", **place, VersionId=found["VersionId"], SkipArchive=is_larger)
+            except Exception as error:
+                if code_of(error) not in (_OVERTAKEN, "AlreadyExistsException"):
+                    raise
+                continue
+            return new
+        raise TransientError(
+            f"{database}.{table} is changed by others all the time", fix="see who writes to it in Glue; run it again"
+        )
+
+    def _no_errors(self, answer: Described) -> None:
+        """Raise what was wrong with a part of a batch; that a thing is there, or is not any more, is right."""
+        for error in answer.get("Errors", ()):
+            detail = error.get("ErrorDetail", {})
+            if detail.get("ErrorCode") not in ("AlreadyExistsException", "EntityNotFoundException"):
+                raise TransientError(f"Glue refused a partition: {detail}", fix="run it again")
+
+    def drop(self, database: str, table: str) -> None:
+        try:
+            self._ask("delete_table", DatabaseName=database, Name=table)
+        except Exception as error:
+            if code_of(error) != "EntityNotFoundException":
+                raise
+
+    def register_report(self, source_id: str, day: str) -> None:
+        self.prepare(SYSTEM_DATABASE)
+        storage = glue_tables.REPORTS["StorageDescriptor"] | {"Location": f"{self._root}/{REPORTS}"}
+        table = self._write(
+            SYSTEM_DATABASE,
+            "sync_reports",
+            lambda found: (
+                glue_tables.as_input(found) if found else {**glue_tables.REPORTS, "StorageDescriptor": storage}
+            ),
+        )
+        entry = glue_tables.partition(table, (source_id, day))
+        # Segment's folders are in another order, and called otherwise, than the keys of the table.
+        entry["StorageDescriptor"]["Location"] = f"{self._root}/{REPORTS}/day={day}/source={source_id}"
+        place = {"DatabaseName": SYSTEM_DATABASE, "TableName": "sync_reports"}
+        self._no_errors(self._ask("batch_create_partition", **place, PartitionInputList=[entry]))
+
+    def trim_versions(self, database: str, table: str, *, keep: int) -> int:
+        """Delete all versions of a table but the newest; how many those were."""
+        if keep < 1:
+            raise InvalidSettingsError("the version that is in use must stay", fix="keep at least one")
+        place = {"DatabaseName": database, "TableName": table}
+        found = [version["VersionId"] for version in self._pages("get_table_versions", "TableVersions", **place)]
+        old = sorted(found, key=int, reverse=True)[keep:]
+        for version in old:
+            self._ask("delete_table_version", **place, VersionId=version)
+        return len(old)
+
+
+_OVERTAKEN = "ConcurrentModificationException"
+
+
+def _parts(items: Sequence[Item], size: int) -> Iterator[Sequence[Item]]:
+    for start in range(0, len(items), size):
+        yield items[start : start + size]

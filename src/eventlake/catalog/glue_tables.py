@@ -1,0 +1,189 @@
+"""Tables as the Glue Data Catalog describes them. Pure: what to ask of Glue, given what it has."""
+
+import json
+from collections.abc import Sequence
+from typing import Any
+
+from eventlake.catalog.base import CatalogTable, SchemaEvent, TableChange
+from eventlake.schema.evolve import Column, TableSchema
+from eventlake.schema.types import ColumnType
+
+Described = dict[str, Any]
+"""What Glue's API takes and gives."""
+
+SOURCE = "eventlake.source_id"  # a table without it is not ours
+SEGMENT_TYPE = "eventlake.segment_type"
+_POINTER = "eventlake.pointer"
+_HISTORY = "eventlake.history"
+
+_PARQUET = "org.apache.hadoop.hive.ql.io.parquet"
+_FORMAT: Described = {
+    "InputFormat": f"{_PARQUET}.MapredParquetInputFormat",
+    "OutputFormat": f"{_PARQUET}.MapredParquetOutputFormat",
+    "SerdeInfo": {
+        "SerializationLibrary": f"{_PARQUET}.serde.ParquetHiveSerDe",
+        "Parameters": {"serialization.format": "1"},
+    },
+}
+# What Glue tells of a table, but does not take back.
+_ONLY_TOLD = (
+    "CatalogId",
+    "CreatedBy",
+    "CreateTime",
+    "DatabaseName",
+    "FederatedTable",
+    "IsMaterializedView",
+    "IsMultiDialectView",
+    "IsRegisteredWithLakeFormation",
+    "Status",
+    "UpdateTime",
+    "VersionId",
+)
+
+REPORTS: Described = {
+    "Name": "sync_reports",
+    "TableType": "EXTERNAL_TABLE",
+    "Parameters": {"EXTERNAL": "TRUE", "classification": "json"},
+    "PartitionKeys": [{"Name": "source_id", "Type": "string"}, {"Name": "day", "Type": "string"}],
+    "StorageDescriptor": {
+        "Columns": [
+            {"Name": name, "Type": kind}
+            for name, kind in (
+                ("type", "string"),
+                ("workspace_id", "string"),
+                ("run_id", "string"),
+                ("start_time", "timestamp"),
+                ("finish_time", "timestamp"),
+                ("duration_mins", "bigint"),
+                ("status", "string"),
+                ("error", "string"),
+                ("error_code", "string"),
+                ("table_name", "string"),
+                ("database", "string"),
+                # A struct and not a map: its keys are those of all four layouts, of which each has some.
+                ("partitions", "array<struct<year:string,month:string,day:string,hr:string>>"),
+                ("new_columns", "array<struct<name:string,type:string>>"),
+                ("row_count", "bigint"),
+                ("is_new", "boolean"),
+                ("replay", "boolean"),
+                ("replay_from", "timestamp"),
+                ("replay_to", "timestamp"),
+                ("emr_cluster_id", "string"),
+                ("s3_bucket", "string"),
+                ("kind", "string"),
+                ("rewritten", "bigint"),
+                ("notices", "array<string>"),
+            )
+        ],
+        "InputFormat": "org.apache.hadoop.mapred.TextInputFormat",
+        "OutputFormat": "org.apache.hadoop.hive.ql.io.HiveIgnoreKeyTextOutputFormat",
+        "SerdeInfo": {
+            "SerializationLibrary": "org.openx.data.jsonserde.JsonSerDe",
+            "Parameters": {"serialization.format": "1"},
+        },
+    },
+}
+
+
+def is_ours(table: Described) -> bool:
+    return SOURCE in table.get("Parameters", {})
+
+
+def changed(table: Described | None, change: TableChange, location: str, *, run_id: str, at: int) -> Described:
+    """The table after a change. What people added to it stays: comments, parameters, columns of their own."""
+    now: Described = {key: value for key, value in (table or {}).items() if key not in _ONLY_TOLD}
+    storage = dict(now.get("StorageDescriptor", {}))
+    columns = [dict(column) for column in storage.get("Columns", ())]
+    known = {column["Name"]: column for column in columns}
+    for column in change.added:
+        if column.name not in known:
+            known[column.name] = {"Name": column.name, "Type": column.type.value}
+            columns.append(known[column.name])
+            _remember(known[column.name], "added", None, run_id, at)
+        known[column.name].setdefault("Parameters", {})[_POINTER] = column.pointer
+    for name, new_type in change.retyped:
+        if name in known and known[name]["Type"] != new_type.value:
+            old = known[name]["Type"]
+            known[name]["Type"] = new_type.value
+            _remember(known[name], "retyped", old, run_id, at)
+    ours = {"EXTERNAL": "TRUE", "classification": "parquet"}
+    ours |= {SOURCE: change.source_id, SEGMENT_TYPE: change.segment_type}
+    return {
+        **now,
+        "Name": change.table,
+        "TableType": "EXTERNAL_TABLE",
+        "Parameters": {**now.get("Parameters", {}), **ours},
+        "PartitionKeys": _keys(now.get("PartitionKeys", ()), change.partition_keys),
+        "StorageDescriptor": {**storage, **_FORMAT, "Columns": columns, "Location": location},
+    }
+
+
+def _keys(current: Sequence[Described], names: Sequence[str]) -> list[Described]:
+    known = {key["Name"]: key for key in current}
+    return [known.get(name, {"Name": name, "Type": "string"}) for name in names]
+
+
+def _remember(column: Described, change: str, old_type: str | None, run_id: str, at: int) -> None:
+    parameters = column.setdefault("Parameters", {})
+    events = json.loads(parameters.get(_HISTORY, "[]"))
+    parameters[_HISTORY] = json.dumps([*events, [change, column["Type"], old_type, run_id, at]])
+
+
+def as_input(table: Described) -> Described:
+    """A table as Glue told it, as far as it takes it back."""
+    return {key: value for key, value in table.items() if key not in _ONLY_TOLD}
+
+
+def types_of(table: Described) -> list[tuple[str, str]]:
+    return [(column["Name"], column["Type"]) for column in table.get("StorageDescriptor", {}).get("Columns", ())]
+
+
+def keys_of(table: Described) -> list[str]:
+    return [key["Name"] for key in table.get("PartitionKeys", ())]
+
+
+def is_retyped(old: Described, new: Described) -> bool:
+    """Whether a column has another type than before, or the partitions other keys."""
+    types = dict(types_of(new))
+    return keys_of(old) != keys_of(new) or any(types.get(name) != kind for name, kind in types_of(old))
+
+
+def partition(table: Described, values: Sequence[str]) -> Described:
+    """A partition of a table, with the table's columns, where Hive would look for it."""
+    storage = table["StorageDescriptor"]
+    folder = "/".join(f"{key}={value}" for key, value in zip(keys_of(table), values, strict=True))
+    columns = [{"Name": name, "Type": kind} for name, kind in types_of(table)]
+    return {
+        "Values": list(values),
+        "StorageDescriptor": {**storage, "Columns": columns, "Location": f"{storage['Location']}/{folder}"},
+    }
+
+
+def catalog_table(table: Described, root: str) -> CatalogTable:
+    parameters = table["Parameters"]
+    types = {kind.value for kind in ColumnType}
+    storage = table["StorageDescriptor"]
+    return CatalogTable(
+        table["DatabaseName"],
+        table["Name"],
+        parameters[SOURCE],
+        parameters.get(SEGMENT_TYPE, table["Name"]),
+        storage["Location"].removeprefix(f"{root}/"),
+        tuple(keys_of(table)),
+        TableSchema(
+            tuple(
+                Column(column["Name"], ColumnType(column["Type"]), column.get("Parameters", {}).get(_POINTER, ""))
+                for column in storage["Columns"]
+                if column["Type"] in types  # others are somebody else's
+            )
+        ),
+    )
+
+
+def history(table: Described) -> list[SchemaEvent]:
+    events = [
+        SchemaEvent(column["Name"], change, kind, old_type, run_id, at)
+        for column in table["StorageDescriptor"]["Columns"]
+        for change, kind, old_type, run_id, at in json.loads(column.get("Parameters", {}).get(_HISTORY, "[]"))
+    ]
+    return sorted(events, key=lambda event: (event.at, event.column))

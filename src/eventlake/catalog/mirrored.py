@@ -1,0 +1,73 @@
+"""The embedded catalog, and another one that shows the same tables to the world.
+
+Runs believe the embedded one. So whatever happens to the other, by accident or by hand, cannot change how events are
+read, and a table that got lost there comes back with the next run that writes to it.
+"""
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from eventlake.catalog.base import Catalog, CatalogTable, SchemaEvent, TableChange, unchanged
+from eventlake.errors import PartitionMismatchError
+
+
+class MirroredCatalog:
+    """A `Catalog` that tells what one knows, and lets two know of every change."""
+
+    def __init__(self, truth: Catalog, mirror: Catalog) -> None:
+        self._truth = truth
+        self.mirror = mirror
+
+    def prepare(self, database: str) -> frozenset[str]:
+        taken = self.mirror.prepare(database) | self._truth.prepare(database)
+        shown = {(table.database, table.name): table.partition_keys for table in self.mirror.tables()}
+        for table in self._truth.tables():
+            keys = shown.get((table.database, table.name), table.partition_keys)
+            if keys != table.partition_keys:
+                raise PartitionMismatchError(
+                    f"{table.database}.{table.name} is partitioned by {', '.join(keys)} in the catalog, "
+                    f"but its files by {', '.join(table.partition_keys)}",
+                    fix="drop the table in the catalog (its files stay), then `eventlake catalog publish`",
+                )
+        return taken
+
+    def tables(self, source_id: str | None = None) -> list[CatalogTable]:
+        return self._truth.tables(source_id)
+
+    def partitions(self, database: str, table: str) -> list[tuple[str, ...]]:
+        return self._truth.partitions(database, table)
+
+    def history(self, database: str, table: str) -> list[SchemaEvent]:
+        return self._truth.history(database, table)
+
+    def apply(self, changes: Sequence[TableChange], *, run_id: str, at: int) -> None:
+        self._truth.apply(changes, run_id=run_id, at=at)
+        shown = {(table.database, table.name) for table in self.mirror.tables()}
+        known = {(table.database, table.name): table for table in self._truth.tables()}
+        names = [(change.database, change.table) for change in changes]
+        whole = [
+            self._whole(change, known[name], all_partitions=name not in shown)
+            for name, change in zip(names, changes, strict=True)
+        ]
+        self.mirror.apply(whole, run_id=run_id, at=at)
+
+    def publish(self, *, run_id: str, at: int) -> int:
+        """Show every table with all its columns and partitions, as if the other catalog were empty; how many."""
+        tables = self._truth.tables()
+        self.mirror.apply(
+            [self._whole(unchanged(table), table, all_partitions=True) for table in tables], run_id=run_id, at=at
+        )
+        return len(tables)
+
+    def _whole(self, change: TableChange, table: CatalogTable, *, all_partitions: bool) -> TableChange:
+        """A change that also brings what the other catalog lost."""
+        partitions = tuple(self._truth.partitions(table.database, table.name)) if all_partitions else change.partitions
+        types = tuple((column.name, column.type) for column in table.schema.columns)
+        return replace(change, added=table.schema.columns, retyped=types, partitions=partitions)
+
+    def drop(self, database: str, table: str) -> None:
+        self._truth.drop(database, table)
+        self.mirror.drop(database, table)
+
+    def register_report(self, source_id: str, day: str) -> None:
+        self.mirror.register_report(source_id, day)

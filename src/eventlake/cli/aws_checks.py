@@ -1,0 +1,67 @@
+"""What `eventlake doctor` tries on AWS."""
+
+import uuid
+
+from eventlake.aws.refusals import told
+from eventlake.aws.session import client
+from eventlake.catalog.base import SYSTEM_DATABASE, TableChange
+from eventlake.cli.checks import SkippedStep
+from eventlake.lake.layout import STAGE
+from eventlake.storage.s3 import S3Storage
+from eventlake.workspace import Workspace
+
+STAGING_DAYS = 14
+
+_trial = TableChange(
+    SYSTEM_DATABASE, f"doctor_{uuid.uuid4().hex}", "doctor", "doctor", "segment-data/data/doctor", ("day",)
+)
+
+
+def has_bucket(place: Workspace) -> bool:
+    return isinstance(place.storage, S3Storage)
+
+
+def identity(place: Workspace) -> str:
+    """Who acts: shows that credentials are there, and that the role can be assumed."""
+    if place.settings.s3.endpoint and not place.settings.aws.role_arn:
+        raise SkippedStep("is for Amazon's own servers")
+    options = place.settings.aws.options
+    try:
+        found = client("sts", options).get_caller_identity()
+    except Exception as error:
+        problem = told(error, "ask STS who this is", options)
+        if problem is None:
+            raise
+        raise problem from error
+    return str(found["Arn"])
+
+
+def staging_expires(place: Workspace, *, make: bool) -> str:
+    """Runs clean up after themselves; this removes what a lost worker left."""
+    assert isinstance(place.storage, S3Storage)  # noqa: S101 - the step is for buckets
+    rule = f"files below {place.storage.full(STAGE)} are removed after {STAGING_DAYS} days"
+    if place.storage.expires(STAGE, STAGING_DAYS):
+        return rule
+    if not make:
+        raise SkippedStep(f"`eventlake doctor --expire-staging` gives the bucket a rule: {rule}")
+    place.storage.expire(STAGE, STAGING_DAYS)
+    return rule
+
+
+def glue_database(place: Workspace) -> str:
+    place.glue.prepare(SYSTEM_DATABASE)
+    return f"{SYSTEM_DATABASE} is there"
+
+
+def glue_schema(place: Workspace) -> str:
+    return f"{len(place.glue.tables())} tables"
+
+
+def glue_create(place: Workspace) -> str:
+    place.glue.apply([_trial], run_id="doctor", at=place.clock.now())
+    return f"{_trial.database}.{_trial.table}"
+
+
+def glue_delete(place: Workspace) -> str:
+    place.glue.drop(_trial.database, _trial.table)
+    return f"{_trial.database}.{_trial.table}"

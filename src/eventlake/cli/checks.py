@@ -1,0 +1,120 @@
+"""What `eventlake doctor` tries on every machine."""
+
+import shutil
+import uuid
+from pathlib import Path
+
+from eventlake.cli import output, state
+from eventlake.errors import NoSpaceError, SetupError, StagingDeniedError, UploadDeniedError
+from eventlake.lake.layout import COMMITS, STAGE
+from eventlake.reports.report import time_text
+from eventlake.runners.java import java_home
+from eventlake.runners.quick_start import find_archive, make_archive
+from eventlake.workspace import Workspace
+
+ROOM = 1_000_000_000  # bytes; a sync needs about the size of its raw files
+
+
+class SkippedStep(Exception):  # noqa: N818 - not an error
+    """There is nothing to try here."""
+
+
+def settings(place: Workspace) -> str:
+    return f"workspace {place.settings.workspace_id}, lake in {place.storage.root}"
+
+
+class Trial:
+    """A file that is written, read, listed and deleted where runs put theirs."""
+
+    path = f"{STAGE}/.doctor-{uuid.uuid4().hex}"
+    other_path = f"{COMMITS}/.doctor-{uuid.uuid4().hex}"
+    content = b"eventlake"
+
+    def stage(self, place: Workspace) -> str:
+        try:
+            place.storage.write(self.path, self.content)
+        except UploadDeniedError as error:
+            raise StagingDeniedError(error.problem, fix=error.fix) from error
+        return f"a file in {place.storage.full(STAGE)}"
+
+    def write(self, place: Workspace) -> str:
+        place.storage.write(self.other_path, self.content)
+        return f"a file in {place.storage.full(COMMITS)}"
+
+    def create(self, place: Workspace) -> str:
+        fresh = f"{self.path}-new"
+        is_new = place.storage.create(fresh, self.content)
+        is_again = place.storage.create(fresh, b"another content")
+        place.storage.delete(fresh)
+        if is_again or not is_new:
+            raise SetupError(
+                "a file that must not exist was written over another",
+                fix="use storage that can create a file only if there is none; without it two runs may overwrite "
+                "each other's manifests",
+            )
+        return "never replaces a file"
+
+    def read(self, place: Workspace) -> str:
+        return self._same(place.storage.read(self.path) == self.content, "gives back what was written")
+
+    def list(self, place: Workspace) -> str:
+        return self._same(self.path in {file.path for file in place.storage.files(STAGE)}, "shows what was written")
+
+    def delete(self, place: Workspace) -> str:
+        place.storage.delete(self.other_path)
+        place.storage.delete(self.path)
+        return self._same(place.storage.stat(self.path) is None, "what is deleted is gone")
+
+    @staticmethod
+    def _same(holds: bool, what: str) -> str:
+        if not holds:
+            raise SetupError(f"not so: the storage {what}", fix="check the disk, or the consistency of the store")
+        return what
+
+
+def space(place: Workspace) -> str:
+    root = Path(place.storage.root)
+    free = shutil.disk_usage(root if root.exists() else place.folder).free
+    if free < ROOM:
+        raise NoSpaceError(
+            f"only {output.size(free)} free", fix="make room: a sync needs about the size of its raw files"
+        )
+    return f"{output.size(free)} free"
+
+
+def clock(place: Workspace) -> str:
+    now = place.clock.now()
+    newest = max((run.started_at for run in place.runs.latest(1000)), default=0)
+    if now < newest:
+        raise SetupError(
+            f"the clock shows {time_text(now * 1000)}, but a run began at {time_text(newest * 1000)}",
+            fix="set the clock; let a time server keep it. Nothing is lost meanwhile, but reports show wrong times",
+        )
+    return time_text(now * 1000)
+
+
+def java(_: Workspace) -> str:
+    return str(java_home())
+
+
+def spark(place: Workspace) -> str:
+    with state.spark(place) as runner:
+        cores = runner.parallelism
+        runner.run(_twice, None, list(range(cores)))
+        return f"{place.settings.spark.master}, {cores} tasks at once"
+
+
+def _twice(_: None, number: int) -> int:
+    return 2 * number
+
+
+def archive(place: Workspace, *, make: bool) -> str:
+    if not place.settings.spark.master.startswith("local"):
+        raise SkippedStep("is for Spark on this machine")
+    found = find_archive()
+    if found is None and not make:
+        raise SkippedStep("`eventlake doctor --quick-start` lets Spark start in half the time, for 120 MB of disk")
+    found = found or make_archive(state.spark_log(place))
+    if found is None:
+        raise SkippedStep(f"this Java made no class archive; {state.spark_log(place)} may tell why")
+    return str(found)

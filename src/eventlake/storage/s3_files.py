@@ -1,0 +1,83 @@
+"""Files of a bucket as Python knows files."""
+
+import io
+import tempfile
+from typing import TYPE_CHECKING, Any
+
+from eventlake.errors import TransientError
+from eventlake.storage.base import StoredFile
+
+if TYPE_CHECKING:
+    from eventlake.storage.s3 import S3Storage
+
+READ_AT_ONCE = 8 << 20
+_IN_MEMORY = 32 << 20  # an upload larger than this waits on the local disk
+
+
+class Ranges(io.RawIOBase):
+    """A file of a bucket, read by ranges: a broken connection costs one of them, not the whole file."""
+
+    def __init__(self, storage: "S3Storage", file: StoredFile) -> None:
+        self._storage = storage
+        self._file = file
+        self._at = 0
+
+    def readable(self) -> bool:
+        return True
+
+    def seekable(self) -> bool:
+        return True
+
+    def tell(self) -> int:
+        return self._at
+
+    def seek(self, offset: int, whence: int = io.SEEK_SET) -> int:
+        start = {io.SEEK_SET: 0, io.SEEK_CUR: self._at, io.SEEK_END: self._file.size}[whence]
+        self._at = start + offset
+        return self._at
+
+    def size(self) -> int:
+        return self._file.size
+
+    def readinto(self, buffer: Any) -> int:
+        view = memoryview(buffer)
+        stop = min(self._at + len(view), self._file.size)
+        if stop <= self._at:
+            return 0
+        try:
+            content = self._storage.read_range(self._file.path, self._file.etag, self._at, stop)
+        except TransientError as error:
+            raise OSError(error.problem) from error  # what a reader of files expects
+        view[: len(content)] = content
+        self._at += len(content)
+        return len(content)
+
+    def readall(self) -> bytes:
+        return b"".join(iter(lambda: self.read(READ_AT_ONCE) or b"", b""))
+
+
+class Upload(io.RawIOBase):
+    """A file on its way to a bucket: it is there when it is closed."""
+
+    def __init__(self, storage: "S3Storage", path: str) -> None:
+        self._storage = storage
+        self._path = path
+        self._content = tempfile.SpooledTemporaryFile(_IN_MEMORY)  # noqa: SIM115 - closed with this file
+
+    def writable(self) -> bool:
+        return True
+
+    def write(self, content: Any) -> int:
+        return self._content.write(content)
+
+    def tell(self) -> int:
+        return self._content.tell()
+
+    def close(self) -> None:
+        if not self.closed:
+            try:
+                self._content.seek(0)
+                self._storage.upload(self._path, self._content)
+            finally:
+                self._content.close()
+                super().close()

@@ -1,0 +1,330 @@
+"""A lake on AWS: bucket, Glue, roles and their rights, and what is told when a right or a setting is missing."""
+
+import json
+import os
+import pickle
+import subprocess
+import sys
+import uuid
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import pytest
+
+from aws import REGION, Aws, rights_checked
+from conftest import InProcess, Lake, SetClock, track
+from eventlake.aws.session import AwsOptions
+from eventlake.errors import EventLakeError, InvalidSettingsError, PermissionMissingError
+from eventlake.storage.s3 import S3Options, S3Storage
+from eventlake.sync import jobs
+from eventlake.sync.verify import verify
+from eventlake.workspace import Workspace
+
+EXTERNAL_ID = "workspace-1"
+
+
+class OnAws(NamedTuple):
+    """A workspace whose lake and catalog are on AWS; roles can be changed between syncs."""
+
+    aws: Aws
+    bucket: str
+    folder: Path
+
+    def lake(self, **settings: str) -> Lake:
+        path = self.folder / uuid.uuid4().hex
+        lake = Lake(path, InProcess(), clock=SetClock(), settings=self.settings(**settings))
+        lake.workspace.sources.change("web", {"database": f"web_{path.name}"})
+        return lake
+
+    def settings(self, **aws: str) -> str:
+        lines = "".join(f"{key} = {json.dumps(value)}\n" for key, value in aws.items())
+        return (
+            f'[lake]\nroot = "s3://{self.bucket}/lake"\n[s3]\nendpoint = "{self.aws.endpoint}"\npath_style = true\n'
+            f'[catalog]\nkind = "glue"\n[aws]\nregion = "{REGION}"\n{lines}'
+        )
+
+    def again(self, lake: Lake, **settings: str) -> Lake:
+        """The same workspace with other settings."""
+        place = lake.workspace
+        (place.folder / "eventlake.toml").write_text(f'workspace_id = "test"\n{self.settings(**settings)}')
+        lake.workspace = Workspace.open(place.folder, place.clock)
+        return lake
+
+
+@pytest.fixture
+def on_aws(aws: Aws, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> OnAws:
+    user = aws.user()
+    monkeypatch.setenv("AWS_ACCESS_KEY_ID", user.key)
+    monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", user.secret)
+    bucket = f"lake-{uuid.uuid4().hex}"
+    aws.client("s3").create_bucket(Bucket=bucket)
+    return OnAws(aws, bucket, tmp_path)
+
+
+def test_a_sync_on_aws_shows_its_tables_in_glue(on_aws: OnAws) -> None:
+    lake = on_aws.lake(role_arn=on_aws.aws.role(external_id=EXTERNAL_ID), external_id=EXTERNAL_ID)
+    lake.sync_of(track("A", "m1", properties={"price": 1}), track("A", "m1"), track("B", "m2"))
+    lake.sync_of(track("A", "m3", receivedAt="2026-11-15T11:00:00Z", properties={"price": 2, "name": "x"}))
+    database = lake.source.settings.database
+    glue = on_aws.aws.client("glue")
+    tables = {table["Name"]: table for table in glue.get_tables(DatabaseName=database)["TableList"]}
+    assert set(tables) == {"track_a", "track_b"}
+    names = [column["Name"] for column in tables["track_a"]["StorageDescriptor"]["Columns"]]
+    assert names[-2:] == ["properties_price", "properties_name"]
+    partitions = glue.get_partitions(DatabaseName=database, TableName="track_a")["Partitions"]
+    assert sorted(partition["Values"] for partition in partitions) == [["2026-11-15", "10"], ["2026-11-15", "11"]]
+    client = on_aws.aws.client("s3")
+    for partition in partitions:
+        prefix = partition["StorageDescriptor"]["Location"].removeprefix(f"s3://{on_aws.bucket}/")
+        (file,) = client.list_objects_v2(Bucket=on_aws.bucket, Prefix=f"{prefix}/")["Contents"]
+        assert file["Key"].endswith(".parquet")
+    reports = glue.get_partitions(DatabaseName="__segment_datalake", TableName="sync_reports")["Partitions"]
+    assert ["src1", "2026-11-15"] in [partition["Values"] for partition in reports]
+    report = lake.workspace.runs.latest(1)[0].report
+    assert report
+    assert report[0]["s3_bucket"] == on_aws.bucket
+    assert verify(lake.workspace, lake.source, InProcess()) == []
+
+
+# Rights
+
+
+class Denied(NamedTuple):
+    code: str
+    actions: list[str]
+    below: str = "*"  # of the lake
+    job: Callable[[Lake], Any] = Lake.sync
+
+
+def rebuild(lake: Lake) -> None:
+    lake.run(jobs.rebuild(lake.workspace.sources.preview("web", {"table_prefix": "new"})))
+
+
+DENIED = {
+    "upload staging": Denied("upload_staging", ["s3:PutObject"], "segment-stage/*"),
+    "download": Denied("download_object", ["s3:GetObject"], "segment-logs/*"),
+    "upload": Denied("upload_object", ["s3:PutObject"], "segment-data/*"),
+    "delete": Denied("delete_object", ["s3:DeleteObject"]),
+    "list": Denied("list_bucket", ["s3:ListBucket"]),
+    "fetch schema": Denied("fetch_schema", ["glue:GetTables", "glue:GetTable"]),
+    "change table": Denied("change_catalog", ["glue:UpdateTable", "glue:CreateTable"]),
+    "delete table": Denied("delete_table", ["glue:DeleteTable"], job=rebuild),
+}
+
+
+@pytest.mark.parametrize("what", DENIED)
+def test_a_right_that_is_missing_is_named_and_nothing_is_lost(on_aws: OnAws, what: str) -> None:
+    code, actions, below, job = DENIED[what]
+    lake = on_aws.lake()
+    lake.sync_of(track("A", "m1"))
+    lake.put(track("A", "m2", properties={"price": 1}), track("B", "m3"))
+    resource = below if below == "*" else f"arn:aws:s3:::{on_aws.bucket}/lake/{below}"
+    on_aws.again(lake, role_arn=on_aws.aws.role(without=actions, below=resource))
+
+    with rights_checked(), pytest.raises(PermissionMissingError) as caught:
+        job(lake)
+
+    assert caught.value.code == f"insufficient_permissions.{code}"
+    assert actions[0].split(":")[1] in caught.value.fix
+    report = lake.workspace.runs.latest(1)[0].report
+    assert report
+    assert (report[0]["status"], report[0]["error_code"]) == ("failed", caught.value.code)
+
+    on_aws.again(lake)
+    job(lake)
+    lake.sync()
+    names = {table.segment_type: table.name for table in lake.workspace.catalog.tables()}
+    database = lake.source.settings.database
+    rows = {kind: lake.query(f"select message_id from {database}.{name} order by 1") for kind, name in names.items()}
+    assert rows["track_a"] == [{"message_id": "m1"}, {"message_id": "m2"}]
+    assert rows["track_b"] == [{"message_id": "m3"}]
+    assert verify(lake.workspace, lake.source, InProcess()) == []
+
+
+@pytest.mark.parametrize(
+    ("given", "code"), [({"external_id": "another"}, "external_id_invalid"), ({}, "external_id_not_set")]
+)
+def test_an_external_id_that_is_wrong_or_missing_is_told_apart(on_aws: OnAws, given: dict[str, str], code: str) -> None:
+    lake = on_aws.lake()
+    lake.sync_of(track("A", "m1"))
+    lake.put(track("A", "m2"))
+    on_aws.again(lake, role_arn=on_aws.aws.role(external_id=EXTERNAL_ID), **given)
+    with pytest.raises(InvalidSettingsError) as caught:
+        lake.sync()
+    assert caught.value.code == f"invalid_settings.{code}"
+    assert "aws.external_id" in caught.value.fix
+    ended = lake.workspace.runs.latest(1)[0]
+    assert ended.report
+    assert (ended.status, ended.report[0]["error_code"]) == ("failed", caught.value.code)
+
+
+def test_a_database_that_may_not_be_made_but_is_there_is_used(on_aws: OnAws) -> None:
+    lake = on_aws.lake()
+    lake.put(track("A", "m1"))
+    glue = on_aws.aws.client("glue")
+    for database in (lake.source.settings.database, "__segment_datalake"):
+        if database not in {found["Name"] for found in glue.get_databases()["DatabaseList"]}:
+            glue.create_database(DatabaseInput={"Name": database})
+    on_aws.again(lake, role_arn=on_aws.aws.role(without=["glue:CreateDatabase"]))
+    with rights_checked():
+        lake.sync()
+    assert lake.tables() == ["track_a"]
+
+
+def test_a_table_of_somebody_else_is_not_written_to(on_aws: OnAws) -> None:
+    lake = on_aws.lake()
+    database = lake.source.settings.database
+    glue = on_aws.aws.client("glue")
+    glue.create_database(DatabaseInput={"Name": database})
+    glue.create_table(DatabaseName=database, TableInput={"Name": "track_a"})
+    lake.put(track("A", "m1"))
+    with pytest.raises(InvalidSettingsError, match="not made by eventlake"):
+        lake.sync()
+    assert "Parameters" not in glue.get_table(DatabaseName=database, Name="track_a")["Table"]
+
+
+# Settings
+
+
+@pytest.mark.parametrize(
+    ("setting", "wrong", "right"),
+    [
+        ("aws.region", "europe", "eu-central-1"),
+        ("aws.region", "us-east-1; drop", "us-gov-west-1"),
+        ("aws.role_arn", "my-role", "arn:aws:iam::123456789012:role/lake/eventlake"),
+        ("aws.external_id", "not allowed", "workspace-1"),
+        ("catalog.glue_catalog_id", "12345", "123456789012"),
+        ("catalog.kind", "hive", "glue"),
+        ("lake.root", "s3://My_Bucket/x", "s3://my-bucket/x"),
+        ("s3.encryption", "rot13", "aws:kms"),
+    ],
+)
+def test_a_setting_that_cannot_be_right_is_named(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, setting: str, wrong: str, right: str
+) -> None:
+    Workspace.create(tmp_path)
+    monkeypatch.setenv("EVENTLAKE_LAKE__ROOT", "s3://bucket/x")
+    variable = f"EVENTLAKE_{setting.upper().replace('.', '__')}"
+    monkeypatch.setenv(variable, right)
+    Workspace.open(tmp_path)
+    monkeypatch.setenv(variable, wrong)
+    with pytest.raises(InvalidSettingsError, match=setting.replace(".", r"\.")) as caught:
+        Workspace.open(tmp_path)
+    assert caught.value.code == "invalid_settings.configuration"
+
+
+def test_glue_needs_a_bucket(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    Workspace.create(tmp_path)
+    monkeypatch.setenv("EVENTLAKE_CATALOG__KIND", "glue")
+    with pytest.raises(InvalidSettingsError, match="needs a lake in a bucket"):
+        Workspace.open(tmp_path)
+
+
+# Storage
+
+
+def test_objects_are_encrypted_as_asked(on_aws: OnAws) -> None:
+    key = on_aws.aws.client("kms").create_key()["KeyMetadata"]["Arn"]
+    options = S3Options(on_aws.aws.endpoint, True, "aws:kms", key, AwsOptions(REGION))
+    storage = S3Storage(f"s3://{on_aws.bucket}/lake", options)
+    storage.write("written", b"1")
+    storage.create("created", b"1")
+    with storage.open_output("streamed") as sink:
+        sink.write(b"1")
+    storage.write("before", b"1")
+    storage.move("before", "moved")
+    client = on_aws.aws.client("s3")
+    for name in ("written", "created", "streamed", "moved"):
+        head = client.head_object(Bucket=on_aws.bucket, Key=f"lake/{name}")
+        assert (head["ServerSideEncryption"], head["SSEKMSKeyId"]) == ("aws:kms", key), name
+
+
+def test_a_role_is_assumed_in_other_processes_too(on_aws: OnAws) -> None:
+    """Spark's workers get the storage, not its credentials."""
+    options = S3Options(
+        on_aws.aws.endpoint,
+        path_style=True,
+        aws=AwsOptions(REGION, on_aws.aws.role(external_id=EXTERNAL_ID), EXTERNAL_ID),
+    )
+    storage = S3Storage(f"s3://{on_aws.bucket}/lake", options)
+    storage.write("one", b"content")
+    program = "import pickle, sys; sys.stdout.buffer.write(pickle.load(sys.stdin.buffer).read('one'))"
+    done = subprocess.run(
+        [sys.executable, "-c", program], input=pickle.dumps(storage), capture_output=True, timeout=60, check=True
+    )
+    assert done.stdout == b"content"
+
+
+# The doctor
+
+
+def doctor(lake: Lake, *options: str, **variables: str) -> dict[str, dict[str, Any]]:
+    program = Path(sys.executable).with_name("eventlake")
+    words = [str(program), "-C", str(lake.workspace.folder), "doctor", "--json", *options]
+    done = subprocess.run(
+        words,
+        env=os.environ | variables,
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        timeout=200,
+        check=False,
+    )
+    return {step["step"]: step for step in json.loads(done.stdout)}
+
+
+def test_the_doctor_tries_every_right_by_name(on_aws: OnAws) -> None:
+    lake = on_aws.lake(role_arn=on_aws.aws.role())
+    told = doctor(lake, "--expire-staging")
+    assert [step for step in told.values() if step["status"] == "failed"] == []
+    assert "assumed-role" in told["aws: identity"]["detail"]
+    (rule,) = on_aws.aws.client("s3").get_bucket_lifecycle_configuration(Bucket=on_aws.bucket)["Rules"]
+    assert rule["Filter"]["Prefix"] == "lake/segment-stage/"
+    assert rule["Expiration"] == {"Days": 14}
+    assert rule["AbortIncompleteMultipartUpload"] == {"DaysAfterInitiation": 14}
+    assert "Contents" not in on_aws.aws.client("s3").list_objects_v2(Bucket=on_aws.bucket)
+    tables = on_aws.aws.client("glue").get_tables(DatabaseName="__segment_datalake")["TableList"]
+    assert not [table["Name"] for table in tables if table["Name"].startswith("doctor")]
+
+
+@pytest.mark.parametrize(
+    ("step", "code", "actions"),
+    [
+        ("storage: upload to staging", "upload_staging", ["s3:PutObject"]),
+        ("storage: download", "download_object", ["s3:GetObject"]),
+        ("storage: delete", "delete_object", ["s3:DeleteObject"]),
+        ("glue: fetch schema", "fetch_schema", ["glue:GetTables"]),
+        ("glue: create table", "change_catalog", ["glue:CreateTable"]),
+        ("glue: delete table", "delete_table", ["glue:DeleteTable"]),
+    ],
+)
+def test_the_doctor_names_the_right_that_is_missing(on_aws: OnAws, step: str, code: str, actions: list[str]) -> None:
+    lake = on_aws.lake(role_arn=on_aws.aws.role(without=actions))
+    with rights_checked():
+        told = doctor(lake, EVENTLAKE_SPARK__MASTER="nowhere")
+    assert told[step]["status"] == "failed"
+    assert told[step]["code"] == f"insufficient_permissions.{code}"
+    assert actions[0] in told[step]["fix"]
+
+
+def test_rules_of_the_bucket_stay_when_staging_gets_one(on_aws: OnAws) -> None:
+    client = on_aws.aws.client("s3")
+    theirs = {"ID": "theirs", "Status": "Enabled", "Filter": {"Prefix": "tmp/"}, "Expiration": {"Days": 3}}
+    client.put_bucket_lifecycle_configuration(Bucket=on_aws.bucket, LifecycleConfiguration={"Rules": [theirs]})
+    options = S3Options(on_aws.aws.endpoint, path_style=True, aws=AwsOptions(REGION))
+    storage = S3Storage(f"s3://{on_aws.bucket}/lake", options)
+    assert not storage.expires("segment-stage", 14)
+    for _ in range(2):
+        storage.expire("segment-stage", 14)
+        rules = client.get_bucket_lifecycle_configuration(Bucket=on_aws.bucket)["Rules"]
+        assert [rule["ID"] for rule in rules] == ["theirs", "eventlake: lake/segment-stage"]
+    assert storage.expires("segment-stage", 14)
+    assert not storage.expires("segment-data", 14)
+
+
+def test_no_secret_reaches_what_is_shown(on_aws: OnAws) -> None:
+    lake = on_aws.lake(role_arn=on_aws.aws.role(without=["s3:PutObject"]))
+    with rights_checked(), pytest.raises(EventLakeError) as caught:
+        lake.put(track("A", "m1"))
+    shown = f"{caught.value!r}{caught.value}{lake.workspace.storage!r}{lake.workspace.settings!r}"
+    assert os.environ["AWS_SECRET_ACCESS_KEY"] not in shown
