@@ -47,6 +47,13 @@ setup: $(DEV_DONE) ## Install everything for development into .venv.
 test: $(DEV_DONE) ## Run the tests; ARGS="-k java" runs some of them.
 	$(BIN)/python -m pytest $(ARGS)
 
+# What tests say of runs, once more with every lake in a bucket of a real S3 server.
+ON_S3 := $(patsubst %,tests/test_%.py,books columns crash dedupe replay reports verify)
+
+.PHONY: test-s3
+test-s3: $(DEV_DONE) ## Run the tests of syncs, crashes and verify with lakes in buckets.
+	EVENTLAKE_TEST_LAKE=s3 $(BIN)/python -m pytest $(ON_S3) $(ARGS)
+
 .PHONY: torture
 torture: $(DEV_DONE) ## Kill hundreds of runs and load 100,000 hostile events; most of an hour.
 	EVENTLAKE_KILLS=300 EVENTLAKE_EXAMPLES=300 EVENTLAKE_EVENTS=100000 $(BIN)/python -m pytest tests/test_crash.py tests/test_faults.py \
@@ -96,6 +103,8 @@ lock: ## Pin every dependency of pyproject.toml by hash (needs uv); ARGS=--upgra
 	$(LOCK) $(ARGS) pyproject.toml -o requirements/run.txt
 	$(LOCK) $(ARGS) pyproject.toml --group dev -c requirements/run.txt -o requirements/dev.txt
 	$(LOCK) $(ARGS) --group bench -c requirements/dev.txt -o requirements/bench.txt
+	$(LOCK) $(ARGS) --group spark35 -o requirements/spark35.txt
+	$(LOCK) $(ARGS) --group terraform -o requirements/terraform.txt
 	@build=$$($(call pyproject,["build-system"]["requires"])) && printf '%s\n' "$$build" $(EDITABLE_NEEDS) | \
 	  $(LOCK) $(ARGS) --no-annotate - -c requirements/dev.txt -o requirements/build.txt
 	@java=$$($(call pyproject,["project"]["optional-dependencies"]["java"])) && echo "$$java" | \

@@ -19,7 +19,7 @@ from eventlake.workspace import Workspace
 
 if TYPE_CHECKING:
     from eventlake.control.sources import Source
-    from eventlake.runners.spark import SparkRunner
+    from eventlake.sync.steps import Runner
 
 
 class _Watch:
@@ -36,7 +36,7 @@ class _Watch:
             self.seconds[step] = now - began
 
 
-def _timed(place: Workspace, source: Source, runner: SparkRunner) -> dict[str, float]:
+def _timed(place: Workspace, source: Source, runner: Runner) -> dict[str, float]:
     watch = _Watch()
     started = time.perf_counter()
     run(place, jobs.sync(source), runner, watch)
@@ -46,7 +46,7 @@ def _timed(place: Workspace, source: Source, runner: SparkRunner) -> dict[str, f
 def main(folder: Path, slug: str, *archives: Path) -> None:
     place = Workspace.open(folder)
     source = place.sources.get(slug)
-    with state.spark(place) as runner:
+    with state.runner(place) as runner:
         for archive in archives:
             for file in find_raw_files([archive]):
                 import_file(place.storage, source.id, file, now_micros=place.clock.now())

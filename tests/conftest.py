@@ -6,8 +6,10 @@ import os
 import uuid
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
+import boto3
+import cloudpathlib
 import hypothesis
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -20,6 +22,7 @@ from eventlake.events import instants
 from eventlake.lake.layout import HOUR
 from eventlake.query import query
 from eventlake.runners.spark import SparkRunner
+from eventlake.storage.s3 import S3Storage
 from eventlake.sync import jobs
 from eventlake.sync.jobs import Job
 from eventlake.sync.run import run
@@ -72,6 +75,24 @@ class InProcess:
         return [function(context, task) for task in tasks]
 
 
+IN_BUCKETS = os.environ.get("EVENTLAKE_TEST_LAKE") == "s3"
+_servers: list[S3Server] = []  # where new lakes are made, if all shall be in buckets
+
+
+def new_bucket(server: S3Server) -> str:
+    name = f"lake-{uuid.uuid4().hex}"
+    boto3.client("s3", endpoint_url=server.endpoint).create_bucket(Bucket=name)
+    return name
+
+
+def settings_for(server: S3Server, bucket: str) -> str:
+    return f'[lake]\nroot = "s3://{bucket}/lake"\n[s3]\nendpoint = "{server.endpoint}"\npath_style = true\n'
+
+
+def _settings_of_new_bucket() -> str | None:
+    return settings_for(_servers[0], new_bucket(_servers[0])) if _servers else None
+
+
 class Lake:
     """A workspace with one source, as a test uses it; `settings` are added to its settings file."""
 
@@ -85,6 +106,7 @@ class Lake:
         settings: str | None = None,
     ) -> None:
         Workspace.create(folder)
+        settings = settings or _settings_of_new_bucket()
         if settings:
             (folder / CONFIG).write_text(f'workspace_id = "test"\n{settings}')
         self.workspace = Workspace.open(folder, clock or SetClock())
@@ -98,7 +120,12 @@ class Lake:
 
     @property
     def root(self) -> Path:
-        return Path(self.workspace.storage.root)
+        """The lake's folder; of one in a bucket, something that can do as much of what folders can as tests need."""
+        storage = self.workspace.storage
+        if isinstance(storage, S3Storage):
+            client = cloudpathlib.S3Client(endpoint_url=storage.options.endpoint)
+            return cast("Path", cloudpathlib.S3Path(storage.root, client=client))
+        return Path(storage.root)
 
     def put(self, *lines: bytes | dict[str, Any], name: str | None = None, day: str = "2026-11-15") -> Path:
         """Put a gzip file with these lines into the raw archive."""
@@ -215,14 +242,16 @@ def s3(tmp_path_factory: pytest.TempPathFactory, aws_user: AwsUser) -> Iterator[
         yield server
 
 
+@pytest.fixture(scope="session", autouse=True)
+def lakes_in_buckets(request: pytest.FixtureRequest) -> None:
+    """With EVENTLAKE_TEST_LAKE=s3 every lake of the tests is in a bucket of its own."""
+    if IN_BUCKETS:
+        _servers.append(request.getfixturevalue("s3"))
+
+
 @pytest.fixture
 def bucket(s3: S3Server) -> str:
-    """A new bucket."""
-    import boto3
-
-    name = f"lake-{uuid.uuid4().hex}"
-    boto3.client("s3", endpoint_url=s3.endpoint).create_bucket(Bucket=name)
-    return name
+    return new_bucket(s3)
 
 
 @pytest.fixture

@@ -18,6 +18,7 @@ from eventlake.aws.session import AwsOptions
 from eventlake.errors import EventLakeError, InvalidSettingsError, PermissionMissingError
 from eventlake.storage.s3 import S3Options, S3Storage
 from eventlake.sync import jobs
+from eventlake.sync.repair import repair
 from eventlake.sync.verify import verify
 from eventlake.workspace import Workspace
 
@@ -84,6 +85,22 @@ def test_a_sync_on_aws_shows_its_tables_in_glue(on_aws: OnAws) -> None:
     report = lake.workspace.runs.latest(1)[0].report
     assert report
     assert report[0]["s3_bucket"] == on_aws.bucket
+    assert verify(lake.workspace, lake.source, InProcess()) == []
+
+
+def test_what_is_missing_in_glue_is_found_by_verify_and_comes_back(on_aws: OnAws) -> None:
+    lake = on_aws.lake()
+    lake.sync_of(track("A", "m1", properties={"price": 1}), track("B", "m2"), track("C", "m3"))
+    database, glue = lake.source.settings.database, on_aws.aws.client("glue")
+    glue.delete_table(DatabaseName=database, Name="track_a")
+    place = {"DatabaseName": database, "TableName": "track_b"}
+    glue.batch_delete_partition(**place, PartitionsToDelete=[{"Values": ["2026-11-15", "10"]}])
+    found = verify(lake.workspace, lake.source, InProcess())
+    assert [(finding.kind, finding.where, finding.detail) for finding in found] == [
+        ("not_in_glue", f"{database}.track_a", "the table is missing"),
+        ("not_in_glue", f"{database}.track_b", "1 partitions are missing: 2026-11-15/10, …"),
+    ]
+    repair(lake.workspace, lake.source, found, InProcess())
     assert verify(lake.workspace, lake.source, InProcess()) == []
 
 

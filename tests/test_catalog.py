@@ -40,7 +40,7 @@ def embedded(tmp_path: Path) -> EmbeddedCatalog:
 
 @pytest.fixture
 def glue(aws: Aws, database: str) -> GlueCatalog:
-    return GlueCatalog(AwsOptions(REGION), ROOT, lambda: [database])
+    return GlueCatalog(AwsOptions(REGION), ROOT, lambda: dict.fromkeys(["src0", "src1"], database))
 
 
 @pytest.fixture(params=["embedded", "glue", "mirrored"])
@@ -310,6 +310,6 @@ def test_a_table_with_other_partitions_is_noticed_before_anything_is_written(
 
 
 def test_another_account_can_be_named(aws: Aws, database: str, change: TableChange) -> None:
-    glue = GlueCatalog(AwsOptions(REGION), ROOT, lambda: [database], catalog_id=ACCOUNT)
+    glue = GlueCatalog(AwsOptions(REGION), ROOT, lambda: dict.fromkeys(["src0", "src1"], database), catalog_id=ACCOUNT)
     glue.apply([change], run_id="1", at=1)
     assert [table.name for table in glue.tables()] == ["track_a"]

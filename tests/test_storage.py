@@ -11,7 +11,7 @@ from typing import Any
 import boto3
 import pytest
 
-from conftest import InProcess, Lake, SetClock, track
+from conftest import InProcess, Lake, SetClock, settings_for, track
 from eventlake.errors import InvalidSettingsError, PermissionMissingError, TransientError
 from eventlake.query import query
 from eventlake.runners.spark import SparkRunner
@@ -205,6 +205,18 @@ def test_more_files_than_fit_on_a_page_are_listed_and_deleted(s3: S3Server, buck
     assert not list(storage.files("many"))
 
 
+def test_many_folders_are_listed_at_once_and_in_order(s3: S3Server, bucket: str) -> None:
+    storage = S3Storage(f"s3://{bucket}/lake", S3Options(s3.endpoint, path_style=True))
+    paths = sorted(
+        [f"raw/src/{day}/{hour}/{n}" for day in range(7) for hour in range(5) for n in range(32)]
+        + ["raw/src/first", "raw/src/3-between", "raw/src/3/between", "raw/zz/last"]
+    )
+    with ThreadPoolExecutor(16) as pool:
+        list(pool.map(lambda path: storage.write(path, b""), paths))
+    assert len(paths) > 1000  # more than a page
+    assert [file.path for file in storage.files("raw")] == paths
+
+
 def test_a_server_that_does_not_answer_is_worth_another_attempt(s3: S3Server) -> None:
     (port,) = free_ports(1)
     with pytest.raises(TransientError):
@@ -212,10 +224,6 @@ def test_a_server_that_does_not_answer_is_worth_another_attempt(s3: S3Server) ->
 
 
 # A whole lake in a bucket
-
-
-def settings_for(s3: S3Server, bucket: str) -> str:
-    return f'[lake]\nroot = "s3://{bucket}/lake"\n[s3]\nendpoint = "{s3.endpoint}"\npath_style = true\n'
 
 
 def test_a_lake_in_a_bucket_is_the_same_lake(s3: S3Server, bucket: str, tmp_path: Path, spark: SparkRunner) -> None:

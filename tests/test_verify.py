@@ -1,5 +1,6 @@
 """`verify` names exactly what differs, and `--repair` mends what the raw archive can give back."""
 
+import io
 import json
 from collections.abc import Callable
 from pathlib import Path
@@ -35,8 +36,10 @@ def data_file(lake: Lake, *, hour: str = "11") -> Path:
 
 
 def rewrite(file: Path, change: Callable[[pa.Table], pa.Table]) -> None:
-    rows = pq.read_table(file, partitioning=None)
-    pq.write_table(change(rows), file)
+    rows = pq.read_table(io.BytesIO(file.read_bytes()))
+    changed = io.BytesIO()
+    pq.write_table(change(rows), changed)
+    file.write_bytes(changed.getvalue())
 
 
 def test_a_sound_lake_has_no_findings(full: Lake) -> None:

@@ -32,6 +32,7 @@ from eventlake.storage.local import LocalStorage
 from eventlake.storage.s3 import S3Options, S3Storage
 
 CONFIG = "eventlake.toml"
+_ROLE_ARN = r"^arn:aws(-cn|-us-gov)?:iam::\d{12}:role/[a-zA-Z0-9_+=,.@/-]+$"
 _S3_ROOT = re.compile(r"s3://(?P<bucket>[a-z0-9][a-z0-9.-]{1,61}[a-z0-9])(/.*)?")
 
 
@@ -68,7 +69,7 @@ class AwsSettings(BaseModel):
     )
     role_arn: str | None = Field(
         None,
-        pattern=r"^arn:aws(-cn|-us-gov)?:iam::\d{12}:role/[a-zA-Z0-9_+=,.@/-]+$",
+        pattern=_ROLE_ARN,
         description="Role that is assumed for everything on AWS.",
     )
     external_id: str | None = Field(
@@ -117,6 +118,21 @@ class SparkSettings(BaseModel):
     patience: float = Field(6 * 3600, gt=0, description="Seconds after which a step in which no task ends is given up.")
 
 
+class EmrSettings(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="forbid")
+    cluster_id: str | None = Field(
+        None, pattern=r"^j-[A-Za-z0-9]+$", description="Cluster that takes the steps; replays run on one like it."
+    )
+    application_id: str | None = Field(
+        None, pattern=r"^[a-z0-9]+$", description="Application of EMR Serverless that takes the job runs."
+    )
+    execution_role_arn: str | None = Field(
+        None, pattern=_ROLE_ARN, description="Role in which job runs of EMR Serverless act."
+    )
+    python: str = Field("python3.11", pattern=r"^\S*python3\.\d+$", description="Interpreter on the nodes.")
+    machine: Literal["x86_64", "aarch64"] = Field("x86_64", description="Processor of the nodes; aarch64: Graviton.")
+
+
 class Settings(BaseSettings):
     """The workspace's settings: `eventlake.toml`, overridden by EVENTLAKE_… variables."""
 
@@ -124,16 +140,27 @@ class Settings(BaseSettings):
 
     workspace_id: str = Field(description="Identifies this installation in reports.")
     database: str = Field("sqlite:///eventlake.db", description="URL of the workspace database, for SQLAlchemy.")
+    runner: Literal["spark", "emr", "emr-serverless"] = Field(
+        "spark", description="Where Spark's driver runs: here, or submitted to EMR."
+    )
     lake: LakeSettings = LakeSettings()
     aws: AwsSettings = AwsSettings()
     s3: S3Settings = S3Settings()
     catalog: CatalogSettings = CatalogSettings()
     spark: SparkSettings = SparkSettings()
+    emr: EmrSettings = EmrSettings()
 
     @model_validator(mode="after")
-    def _glue_needs_a_bucket(self) -> "Settings":
-        if self.catalog.kind == "glue" and not self.lake.root.startswith("s3://"):
-            raise ValueError("catalog.kind = glue needs a lake in a bucket: lake.root = s3://bucket/prefix")
+    def _complete(self) -> "Settings":
+        """What one setting asks of others."""
+        for setting in ("catalog.kind = glue", f"runner = {self.runner}"):
+            asks = self.catalog.kind == "glue" if setting.startswith("catalog") else self.runner != "spark"
+            if asks and not self.lake.root.startswith("s3://"):
+                raise ValueError(f"{setting} needs a lake in a bucket: lake.root = s3://bucket/prefix")
+        needed = {"emr": ["cluster_id"], "emr-serverless": ["application_id", "execution_role_arn"]}
+        for name in needed.get(self.runner, ()):
+            if getattr(self.emr, name) is None:
+                raise ValueError(f'runner = {self.runner}: "emr.{name}": field is required')
         return self
 
     @classmethod
@@ -199,7 +226,8 @@ class Workspace:
     def where(self) -> dict[str, str]:
         """What reports tell of the place, with Segment's names."""
         bucket = _S3_ROOT.fullmatch(self.settings.lake.root)
-        return {"s3_bucket": bucket["bucket"]} if bucket else {}
+        cluster = self.settings.emr.cluster_id if self.settings.runner == "emr" else None
+        return ({"s3_bucket": bucket["bucket"]} if bucket else {}) | ({"emr_cluster_id": cluster} if cluster else {})
 
     @cached_property
     def engine(self) -> sa.Engine:
@@ -221,7 +249,7 @@ class Workspace:
         return GlueCatalog(
             settings.aws.options,
             settings.lake.root,
-            lambda: (source.settings.database for source in self.sources.all()),
+            lambda: {source.id: source.settings.database for source in self.sources.all()},
             catalog_id=settings.catalog.glue_catalog_id,
         )
 

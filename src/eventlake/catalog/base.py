@@ -78,5 +78,8 @@ class Catalog(Protocol):
     def drop(self, database: str, table: str) -> None:
         """Forget a table; its files stay."""
 
+    def not_shown(self, source_id: str) -> list[tuple[str, str]]:
+        """Tables of a source that are not shown elsewhere as they should be, and what is wrong with them."""
+
     def register_report(self, source_id: str, day: str) -> None:
         """A report of this source was written that day."""

@@ -176,6 +176,10 @@ class EmbeddedCatalog:
                 connection.execute(kept.delete().where(_of(kept, database, table)))
             connection.execute(_tables.delete().where(_tables.c.database == database, _tables.c.name == table))
 
+    def not_shown(self, source_id: str) -> list[tuple[str, str]]:
+        del source_id  # what this catalog has is shown by itself
+        return []
+
     def register_report(self, source_id: str, day: str) -> None:
         """Queries find reports by themselves."""
 

@@ -5,7 +5,7 @@ read again. Partitions that are there already stay as they are.
 """
 
 import functools
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any, TypeVar
 
@@ -28,10 +28,15 @@ Values = tuple[str, ...]
 
 
 class GlueCatalog:
-    """A `Catalog` in Glue; `databases` tells which of the account's are ours to look at."""
+    """A `Catalog` in Glue; `databases` tells which of the account's are ours to look at, by source."""
 
     def __init__(
-        self, options: AwsOptions, root: str, databases: Callable[[], Iterable[str]], *, catalog_id: str | None = None
+        self,
+        options: AwsOptions,
+        root: str,
+        databases: Callable[[], Mapping[str, str]],
+        *,
+        catalog_id: str | None = None,
     ) -> None:
         self._options = options
         self._root = root.rstrip("/")
@@ -65,15 +70,17 @@ class GlueCatalog:
             token = {"NextToken": page["NextToken"]}
 
     def prepare(self, database: str) -> frozenset[str]:
+        self._see_to_database(database)
+        return frozenset(table["Name"] for table in self._tables(database) if not glue_tables.is_ours(table))
+
+    def _see_to_database(self, database: str) -> None:
         try:
             self._ask("get_database", Name=database)
         except Exception as error:
             if code_of(error) != "EntityNotFoundException":
                 raise
-            self._create_database(database)
-        return frozenset(table["Name"] for table in self._tables(database) if not glue_tables.is_ours(table))
-
-    def _create_database(self, database: str) -> None:
+        else:
+            return
         # Lake Formation wants the location that the tables have in common.
         wanted = {"Name": database, "LocationUri": f"{self._root}/segment-data/"}
         try:
@@ -91,9 +98,10 @@ class GlueCatalog:
             return []
 
     def tables(self, source_id: str | None = None) -> list[CatalogTable]:
+        wanted = {name for source, name in self._databases().items() if source_id in (None, source)}
         found = [
             glue_tables.catalog_table(table, self._root)
-            for database in sorted(set(self._databases()))
+            for database in sorted(wanted)
             for table in self._tables(database)
             if glue_tables.is_ours(table)
         ]
@@ -129,7 +137,7 @@ class GlueCatalog:
 
     def apply(self, changes: Sequence[TableChange], *, run_id: str, at: int) -> None:
         for database in sorted({change.database for change in changes}):
-            self.prepare(database)
+            self._see_to_database(database)
         with ThreadPoolExecutor(_AT_ONCE) as pool:
             for _ in pool.map(lambda change: self._apply(change, run_id, at), changes):
                 pass
@@ -204,8 +212,12 @@ class GlueCatalog:
             if code_of(error) != "EntityNotFoundException":
                 raise
 
+    def not_shown(self, source_id: str) -> list[tuple[str, str]]:
+        del source_id  # what this catalog has is shown by itself
+        return []
+
     def register_report(self, source_id: str, day: str) -> None:
-        self.prepare(SYSTEM_DATABASE)
+        self._see_to_database(SYSTEM_DATABASE)
         storage = glue_tables.REPORTS["StorageDescriptor"] | {"Location": f"{self._root}/{REPORTS}"}
         table = self._write(
             SYSTEM_DATABASE,

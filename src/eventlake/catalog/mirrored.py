@@ -20,9 +20,11 @@ class MirroredCatalog:
 
     def prepare(self, database: str) -> frozenset[str]:
         taken = self.mirror.prepare(database) | self._truth.prepare(database)
-        shown = {(table.database, table.name): table.partition_keys for table in self.mirror.tables()}
-        for table in self._truth.tables():
-            keys = shown.get((table.database, table.name), table.partition_keys)
+        ours = [table for table in self._truth.tables() if table.database == database]
+        sources = sorted({table.source_id for table in ours})
+        shown = {table.name: table.partition_keys for source in sources for table in self.mirror.tables(source)}
+        for table in ours:
+            keys = shown.get(table.name, table.partition_keys)
             if keys != table.partition_keys:
                 raise PartitionMismatchError(
                     f"{table.database}.{table.name} is partitioned by {', '.join(keys)} in the catalog, "
@@ -42,7 +44,8 @@ class MirroredCatalog:
 
     def apply(self, changes: Sequence[TableChange], *, run_id: str, at: int) -> None:
         self._truth.apply(changes, run_id=run_id, at=at)
-        shown = {(table.database, table.name) for table in self.mirror.tables()}
+        sources = sorted({change.source_id for change in changes})
+        shown = {(table.database, table.name) for source in sources for table in self.mirror.tables(source)}
         known = {(table.database, table.name): table for table in self._truth.tables()}
         names = [(change.database, change.table) for change in changes]
         whole = [
@@ -68,6 +71,22 @@ class MirroredCatalog:
     def drop(self, database: str, table: str) -> None:
         self._truth.drop(database, table)
         self.mirror.drop(database, table)
+
+    def not_shown(self, source_id: str) -> list[tuple[str, str]]:
+        shown = {(table.database, table.name): table for table in self.mirror.tables(source_id)}
+        wrong = []
+        for table in self._truth.tables(source_id):
+            name, there = f"{table.database}.{table.name}", shown.get((table.database, table.name))
+            if there is None:
+                wrong.append((name, "the table is missing"))
+                continue
+            if {(c.name, c.type) for c in table.schema.columns} - {(c.name, c.type) for c in there.schema.columns}:
+                wrong.append((name, "columns are missing, or have other types"))
+            known = set(self.mirror.partitions(table.database, table.name))
+            missing = [values for values in self._truth.partitions(table.database, table.name) if values not in known]
+            if missing:
+                wrong.append((name, f"{len(missing)} partitions are missing: {'/'.join(missing[0])}, …"))
+        return wrong
 
     def register_report(self, source_id: str, day: str) -> None:
         self.mirror.register_report(source_id, day)

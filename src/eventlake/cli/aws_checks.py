@@ -7,6 +7,8 @@ from eventlake.aws.session import client
 from eventlake.catalog.base import SYSTEM_DATABASE, TableChange
 from eventlake.cli.checks import SkippedStep
 from eventlake.lake.layout import STAGE
+from eventlake.runners.emr import Emr, check_cluster
+from eventlake.runners.emr_serverless import Serverless
 from eventlake.storage.s3 import S3Storage
 from eventlake.workspace import Workspace
 
@@ -65,3 +67,11 @@ def glue_create(place: Workspace) -> str:
 def glue_delete(place: Workspace) -> str:
     place.glue.drop(_trial.database, _trial.table)
     return f"{_trial.database}.{_trial.table}"
+
+
+def cluster_status(place: Workspace) -> str:
+    settings = place.settings
+    if settings.runner == "emr-serverless":
+        return Serverless(settings.aws.options, str(settings.emr.application_id)).state()
+    cluster = check_cluster(Emr(settings.aws.options), str(settings.emr.cluster_id))
+    return f"{cluster['Id']} is {cluster['Status']['State'].lower()}, {cluster.get('ReleaseLabel', 'of no release')}"

@@ -98,10 +98,11 @@ def java(_: Workspace) -> str:
 
 
 def spark(place: Workspace) -> str:
-    with state.spark(place) as runner:
+    with state.runner(place) as runner:
         cores = runner.parallelism
         runner.run(_twice, None, list(range(cores)))
-        return f"{place.settings.spark.master}, {cores} tasks at once"
+        where = place.settings.spark.master if place.settings.runner == "spark" else place.settings.runner
+        return f"{where}, {cores} tasks at once"
 
 
 def _twice(_: None, number: int) -> int:

@@ -68,7 +68,7 @@ def demo(
     _archive(place, source, recipe, scratch / "raw" / "1", files=8)
 
     _step("3. The first sync: Spark starts, tables and columns are found")
-    with state.spark(place) as runner:
+    with state.runner(place) as runner:
         _sync(place, source, runner)
         _step("4. A collector runs: some events come over HTTP")
         with demo_live.collector(scratch) as address:

@@ -43,8 +43,7 @@ def doctor(
         ),
         *_HERE,
         *(_GLUE if place.settings.catalog.kind == "glue" else ()),
-        *_SPARK,
-        Step("quick start", lambda place: checks.archive(place, make=quick_start), "spark"),
+        *((*_SPARK, _quick_start(quick_start)) if place.settings.runner == "spark" else _EMR),
     ]
     results = list(_results(place, steps))
     if as_json:
@@ -100,6 +99,10 @@ _GLUE = (
     Step("glue: create table", aws_checks.glue_create, "glue: database"),
     Step("glue: delete table", aws_checks.glue_delete, "glue: create table"),
 )
+_EMR = (
+    Step("cluster: job status", aws_checks.cluster_status, "settings"),
+    Step("cluster: submit job", checks.spark, "cluster: job status"),
+)
 _SPARK = (
     Step("java", checks.java),
     Step("spark", checks.spark, "java"),
@@ -115,3 +118,7 @@ def _on_s3(expire_staging: bool) -> tuple[Step, ...]:
             "storage: upload to staging",
         ),
     )
+
+
+def _quick_start(make: bool) -> Step:
+    return Step("quick start", lambda place: checks.archive(place, make=make), "spark")

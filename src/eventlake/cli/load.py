@@ -161,7 +161,7 @@ def retype(
 def _run_all(place: Workspace, work: list[Job], as_json: bool) -> None:
     """Carry out jobs one after the other; one that fails does not stop the others."""
     failed: list[EventLakeError] = []
-    with state.spark(place) as runner:
+    with state.runner(place, transient=any(job.is_replay for job in work)) as runner:
         for job in work:
             try:
                 lines = _run(place, job, runner)

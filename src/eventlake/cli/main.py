@@ -9,7 +9,7 @@ import typer
 from rich.text import Text
 
 from eventlake import __version__
-from eventlake.cli import catalog, collect, demo, doctor, load, look, sources, state, verify
+from eventlake.cli import catalog, collect, demo, doctor, emr, load, look, sources, state, verify
 from eventlake.cli.output import printable, talk
 from eventlake.errors import EventLakeError
 from eventlake.workspace import CONFIG, Workspace
@@ -84,6 +84,7 @@ app.command()(look.query)
 app.command()(look.runs)
 app.command()(look.report)
 app.add_typer(catalog.app, name="catalog")
+app.command()(emr.package)
 app.command(name="verify")(verify.verify)
 app.command(name="doctor")(doctor.doctor)
 

@@ -24,7 +24,7 @@ def verify(
     place = state.workspace()
     sources = [place.sources.get(slug) for slug in slugs] if slugs else place.sources.all()
     findings: list[tuple[str, Finding]] = []
-    with state.spark(place) as runner:
+    with state.runner(place) as runner:
         for source in sources:
             with output.progress() as report:
                 found = verify_source(place, source, runner, report)

@@ -35,19 +35,28 @@ Progress = Callable[[int], None]
 class SparkRunner:
     """Runs tasks on Spark. The session starts with the first task and ends with `close`.
 
-    A step in which no task ends for `patience` seconds is given up.
+    What spark-submit started has neither a master nor a log of its own to choose. A step in which no task ends for
+    `patience` seconds is given up.
     """
 
-    def __init__(self, master: str, conf: dict[str, str], log: Path, *, patience: float = math.inf) -> None:
+    def __init__(
+        self, master: str | None, conf: dict[str, str], log: Path | None, *, patience: float = math.inf
+    ) -> None:
         self._master = master
         self._conf = conf
         self._log = log
         self._patience = patience
+        self._place = log or "the logs of the cluster"
         self._session: Any = None
 
     @property
     def parallelism(self) -> int:
         return int(self._context.defaultParallelism)
+
+    @property
+    def version(self) -> str:
+        """Spark's."""
+        return str(self._context.version)
 
     @property
     def _context(self) -> Any:
@@ -77,7 +86,7 @@ class SparkRunner:
             if watch.gave_up:
                 raise TransientError(
                     f"Spark could not {function.__name__}: no task ended for {self._patience:g} seconds",
-                    fix=f"see {self._log}: is the cluster busy, or does the storage hang? Then run it again",
+                    fix=f"see {self._place}: is the cluster busy, or does the storage hang? Then run it again",
                 ) from error
             if type(error).__module__.startswith(("py4j", "pyspark")):
                 raise self._translated(function.__name__, error) from error
@@ -91,17 +100,20 @@ class SparkRunner:
         if ours := _OURS.search(str(error)):
             kind: type[EventLakeError] = getattr(errors, ours["kind"])
             return kind(f"Spark could not {step}: {ours['problem']}", fix=ours["fix"])
-        fix = f"see {self._log}, then run it again: nothing was published"
+        fix = f"see {self._place}, then run it again: nothing was published"
         return TransientError(f"Spark could not {step}: {_reason(error)}", fix=fix)
 
     def _start(self) -> Any:
+        from pyspark.sql import SparkSession  # noqa: PLC0415 - half a second that most commands can do without
+
+        builder = SparkSession.builder.appName("eventlake")
+        if self._master is None:
+            return builder.getOrCreate()
         os.environ.setdefault("JAVA_HOME", str(java_home()))
         os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
         if self._master.startswith("local"):
             os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
-        from pyspark.sql import SparkSession  # noqa: PLC0415 - half a second that most commands can do without
-
-        builder = SparkSession.builder.master(self._master).appName("eventlake")
+        builder = builder.master(self._master)
         local = {"spark.driver.extraJavaOptions": java_options()} if self._master.startswith("local") else {}
         for key, value in (_DEFAULTS | local | self._conf).items():
             builder = builder.config(key, value)
@@ -131,8 +143,11 @@ _DEFAULTS = {
 
 
 @contextlib.contextmanager
-def _stderr_to(log: Path) -> Iterator[None]:
+def _stderr_to(log: Path | None) -> Iterator[None]:
     """Let the JVM, which inherits it, write its log to a file and not between the user's tables."""
+    if log is None:
+        yield
+        return
     log.parent.mkdir(parents=True, exist_ok=True)
     sys.stderr.flush()
     kept = os.dup(2)

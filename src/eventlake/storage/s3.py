@@ -46,20 +46,20 @@ class S3Storage(Storage):
 
     def __init__(self, root: str, options: S3Options | None = None, *, timeout: float = TIMEOUT) -> None:
         super().__init__(root.rstrip("/"), timeout=timeout)
-        self._options = options or S3Options()
+        self.options = options or S3Options()
         self._bucket, _, prefix = self.root.removeprefix("s3://").partition("/")
         self._prefix = f"{prefix}/" if prefix else ""
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return functools.partial(type(self), timeout=self.timeout), (self.root, self._options)
+        return functools.partial(type(self), timeout=self.timeout), (self.root, self.options)
 
     @functools.cached_property
     def _client(self) -> Any:
-        style = "path" if self._options.path_style else "auto"
+        style = "path" if self.options.path_style else "auto"
         return client(
             "s3",
-            self._options.aws,
-            endpoint=self._options.endpoint,
+            self.options.aws,
+            endpoint=self.options.endpoint,
             max_pool_connections=2 * self.at_once,
             s3={"addressing_style": style},
         )
@@ -82,7 +82,7 @@ class S3Storage(Storage):
             return InvalidSettingsError(f"there is no bucket {self._bucket}", fix="make it, or correct lake.root")
         if code in _WRONG:
             return InvalidSettingsError(f"could not {what}: {error}", fix="correct lake.root and the settings of s3")
-        return told(error, what, self._options.aws)
+        return told(error, what, self.options.aws)
 
     def _key(self, path: str) -> dict[str, str]:
         return {"Bucket": self._bucket, "Key": self._prefix + path}
@@ -169,7 +169,7 @@ class S3Storage(Storage):
     @transferred
     def upload(self, path: str, content: Any) -> None:
         """Write a file of any size from a file object."""
-        self._client.upload_fileobj(content, **self._key(path), ExtraArgs=self._options.of_new_objects)
+        self._client.upload_fileobj(content, **self._key(path), ExtraArgs=self.options.of_new_objects)
 
     @answered
     def read(self, path: str) -> bytes:
@@ -178,12 +178,12 @@ class S3Storage(Storage):
 
     @answered
     def write(self, path: str, content: bytes) -> None:
-        self._client.put_object(**self._key(path), Body=content, **self._options.of_new_objects)
+        self._client.put_object(**self._key(path), Body=content, **self.options.of_new_objects)
 
     @answered
     def create(self, path: str, content: bytes) -> bool:
         try:
-            self._client.put_object(**self._key(path), Body=content, IfNoneMatch="*", **self._options.of_new_objects)
+            self._client.put_object(**self._key(path), Body=content, IfNoneMatch="*", **self.options.of_new_objects)
         except Exception as error:
             if code_of(error) not in _TAKEN:
                 raise
@@ -195,7 +195,7 @@ class S3Storage(Storage):
     @transferred
     def move(self, source: str, target: str) -> None:
         try:
-            self._client.copy(self._key(source), **self._key(target), ExtraArgs=self._options.of_new_objects)
+            self._client.copy(self._key(source), **self._key(target), ExtraArgs=self.options.of_new_objects)
         except Exception as error:
             if code_of(error) not in _NOT_THERE:
                 raise

@@ -32,7 +32,7 @@ def repair(
         tables = frozenset(place.segment_type for place in places)
         run(workspace, jobs.replay(source, min(numbers) * width, (max(numbers) + 1) * width, tables), runner, progress)
     with only_run(workspace.folder / "locks", source.id):
-        if any(finding.kind == "partition_missing" for finding in findings):
+        if any(finding.kind in ("partition_missing", "not_in_glue") for finding in findings):
             _register_partitions(workspace, source)
         if any(finding.kind in ("report_gone", "report_changed") for finding in findings):
             _restore_reports(workspace, source)

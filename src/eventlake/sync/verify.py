@@ -106,6 +106,8 @@ class _Checks:
                 yield Finding("partition_missing", f"{table.database}.{table.name}", "/".join(values))
             for values in sorted(known - filled):
                 yield Finding("partition_empty", f"{table.database}.{table.name}", "/".join(values))
+        for name, problem in self._workspace.catalog.not_shown(self._source.id):
+            yield Finding("not_in_glue", name, problem)
 
     def messages(self) -> Iterator[Finding]:
         """Partitions whose rows are not those of the index, and an index that is not what was loaded."""

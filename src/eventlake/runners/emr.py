@@ -1,0 +1,217 @@
+"""Spark on EMR: as a step of a cluster that is there, or on one that is made for a run and ended with it."""
+
+import functools
+from collections.abc import Callable
+from typing import Any
+
+from eventlake.aws.refusals import code_of, told
+from eventlake.aws.session import AwsOptions, client
+from eventlake.errors import InvalidSettingsError
+from eventlake.runners.remote import State, Status
+from eventlake.runners.submission import Submission
+
+_STATES = {
+    "PENDING": State.WAITING,
+    "CANCEL_PENDING": State.RUNNING,
+    "RUNNING": State.RUNNING,
+    "COMPLETED": State.ENDED,
+}
+_GONE = ("TERMINATING", "TERMINATED", "TERMINATED_WITH_ERRORS")
+_IDLE_SECONDS = 3600  # after which EMR ends a cluster that was left behind
+
+
+class Emr:
+    """Calls to EMR, with errors that say who must act."""
+
+    def __init__(self, options: AwsOptions) -> None:
+        self._options = options
+
+    @functools.cached_property
+    def _client(self) -> Any:
+        return client("emr", self._options)
+
+    def ask(self, method: str, what: str, **asked: Any) -> Any:
+        try:
+            return getattr(self._client, method)(**asked)
+        except Exception as error:
+            if code_of(error) in ("InvalidRequestException", "ValidationException"):
+                raise InvalidSettingsError(
+                    f"could not {what}: {error}", fix="check emr.cluster_id and that the cluster runs, in this region"
+                ) from error
+            problem = told(error, what, self._options)
+            if problem is None:
+                raise
+            raise problem from error
+
+    def cluster(self, cluster_id: str) -> dict[str, Any]:
+        found: dict[str, Any] = self.ask("describe_cluster", f"look at cluster {cluster_id}", ClusterId=cluster_id)
+        cluster: dict[str, Any] = found["Cluster"]
+        return cluster
+
+    def step_status(self, cluster_id: str, step_id: str, logs: str) -> Status:
+        step = self.ask("describe_step", f"look at step {step_id}", ClusterId=cluster_id, StepId=step_id)["Step"]
+        status = step["Status"]
+        why = status.get("FailureDetails", {})
+        reason = why.get("Message") or why.get("Reason") or status.get("StateChangeReason", {}).get("Message") or ""
+        detail = f"step {step_id} on {cluster_id} is {status['State'].lower().replace('_', ' ')}"
+        return Status(
+            _STATES.get(status["State"], State.FAILED),
+            f"{detail}: {reason}" if reason else detail,
+            why.get("LogFile") or (f"{logs}{cluster_id}/steps/{step_id}/" if logs else ""),
+        )
+
+
+def check_cluster(emr: Emr, cluster_id: str) -> dict[str, Any]:
+    """A cluster that takes steps."""
+    cluster = emr.cluster(cluster_id)
+    if cluster["Status"]["State"] in _GONE:
+        raise InvalidSettingsError(
+            f"cluster {cluster_id} is {cluster['Status']['State'].lower().replace('_', ' ')}",
+            fix="start another one and set emr.cluster_id",
+        )
+    return cluster
+
+
+class EmrStep:
+    """A `Launcher` that adds a step to a cluster."""
+
+    def __init__(self, emr: Emr, cluster_id: str, submission: Submission, described: Callable[[str], str]) -> None:
+        self._emr = emr
+        self._cluster_id = cluster_id
+        self._submission = submission
+        self._described = described
+        self._step_id = ""
+        self._logs = ""
+
+    def start(self, session: str) -> str:
+        self._logs = _logs_of(check_cluster(self._emr, self._cluster_id))
+        added = self._emr.ask(
+            "add_job_flow_steps",
+            f"submit to cluster {self._cluster_id}",
+            JobFlowId=self._cluster_id,
+            Steps=[_step(self._submission, self._described(session))],
+        )
+        self._step_id = added["StepIds"][0]
+        return f"step {self._step_id} to cluster {self._cluster_id}"
+
+    def status(self) -> Status:
+        return self._emr.step_status(self._cluster_id, self._step_id, self._logs)
+
+    def stop(self) -> None:
+        if self._step_id and self.status().state in (State.WAITING, State.RUNNING):
+            self._emr.ask(
+                "cancel_steps",
+                f"cancel step {self._step_id}",
+                ClusterId=self._cluster_id,
+                StepIds=[self._step_id],
+                StepCancellationOption="TERMINATE_PROCESS",
+            )
+
+
+class TransientCluster:
+    """A `Launcher` that starts a cluster like another one for a single step, and ends it."""
+
+    def __init__(self, emr: Emr, model_id: str, submission: Submission, described: Callable[[str], str]) -> None:
+        self._emr = emr
+        self._model_id = model_id
+        self._submission = submission
+        self._described = described
+        self._cluster_id = ""
+        self._logs = ""
+
+    def start(self, session: str) -> str:
+        model = self._emr.cluster(self._model_id)
+        groups = self._emr.ask("list_instance_groups", f"look at cluster {self._model_id}", ClusterId=self._model_id)[
+            "InstanceGroups"
+        ]
+        wanted = like(model, groups, _step(self._submission, self._described(session)))
+        self._logs = _logs_of(model)
+        self._cluster_id = self._emr.ask("run_job_flow", "start a cluster", **wanted)["JobFlowId"]
+        return f"to cluster {self._cluster_id}, which is made for this run like {self._model_id}"
+
+    def status(self) -> Status:
+        steps = self._emr.ask("list_steps", "look at the steps", ClusterId=self._cluster_id)["Steps"]
+        cluster = self._emr.cluster(self._cluster_id)
+        state = cluster["Status"]["State"]
+        if state in _GONE or not steps:
+            reason = cluster["Status"].get("StateChangeReason", {}).get("Message", "")
+            detail = f"cluster {self._cluster_id} is {state.lower().replace('_', ' ')}"
+            where = f"{self._logs}{self._cluster_id}/" if self._logs else ""
+            ended = State.FAILED if state in _GONE else State.WAITING
+            return Status(ended, f"{detail}: {reason}" if reason else detail, where)
+        return self._emr.step_status(self._cluster_id, steps[0]["Id"], self._logs)
+
+    def stop(self) -> None:
+        if self._cluster_id:
+            self._emr.ask("terminate_job_flows", f"end cluster {self._cluster_id}", JobFlowIds=[self._cluster_id])
+
+
+def _logs_of(cluster: dict[str, Any]) -> str:
+    found = str(cluster.get("LogUri", "")).replace("s3n://", "s3://")
+    return found if not found or found.endswith("/") else f"{found}/"
+
+
+def _step(submission: Submission, described: str) -> dict[str, Any]:
+    return {
+        "Name": "eventlake",
+        "ActionOnFailure": "CONTINUE",
+        "HadoopJarStep": {"Jar": "command-runner.jar", "Args": submission.on_yarn(described)},
+    }
+
+
+def like(model: dict[str, Any], groups: list[dict[str, Any]], step: dict[str, Any]) -> dict[str, Any]:
+    """What to ask for to get a cluster like another one, that does one step and ends.
+
+    It ends by itself when the step does, and EMR ends it if it is idle: also if nobody is left to ask for it.
+    """
+    place = model.get("Ec2InstanceAttributes", {})
+    instances: dict[str, Any] = {
+        "InstanceGroups": [_group(group) for group in groups],
+        "KeepJobFlowAliveWhenNoSteps": False,
+        "TerminationProtected": False,
+        "Ec2SubnetId": place.get("Ec2SubnetId"),
+        "Ec2KeyName": place.get("Ec2KeyName"),
+        "EmrManagedMasterSecurityGroup": place.get("EmrManagedMasterSecurityGroup"),
+        "EmrManagedSlaveSecurityGroup": place.get("EmrManagedSlaveSecurityGroup"),
+        "ServiceAccessSecurityGroup": place.get("ServiceAccessSecurityGroup"),
+        "AdditionalMasterSecurityGroups": place.get("AdditionalMasterSecurityGroups"),
+        "AdditionalSlaveSecurityGroups": place.get("AdditionalSlaveSecurityGroups"),
+    }
+    wanted = {
+        "Name": f"{model['Name']}: eventlake replay",
+        "ReleaseLabel": model.get("ReleaseLabel"),
+        "Applications": [{"Name": one["Name"]} for one in model.get("Applications", ())],
+        "Configurations": model.get("Configurations"),
+        "ServiceRole": model.get("ServiceRole"),
+        "JobFlowRole": place.get("IamInstanceProfile"),
+        "AutoScalingRole": model.get("AutoScalingRole"),
+        "SecurityConfiguration": model.get("SecurityConfiguration"),
+        "ScaleDownBehavior": model.get("ScaleDownBehavior"),
+        "EbsRootVolumeSize": model.get("EbsRootVolumeSize"),
+        "LogUri": model.get("LogUri"),
+        "Tags": model.get("Tags"),
+        "VisibleToAllUsers": True,
+        "AutoTerminationPolicy": {"IdleTimeout": _IDLE_SECONDS},
+        "Steps": [step],
+        "Instances": {key: value for key, value in instances.items() if value not in (None, "", [])},
+    }
+    return {key: value for key, value in wanted.items() if value not in (None, "", [])}
+
+
+def _group(group: dict[str, Any]) -> dict[str, Any]:
+    wanted = {
+        "Name": group.get("Name"),
+        "Market": group.get("Market"),
+        "BidPrice": group.get("BidPrice"),
+        "InstanceRole": group["InstanceGroupType"],
+        "InstanceType": group["InstanceType"],
+        "InstanceCount": group["RequestedInstanceCount"],
+        "Configurations": group.get("Configurations"),
+    }
+    disks = [
+        {"VolumeSpecification": disk["VolumeSpecification"], "VolumesPerInstance": 1}
+        for disk in group.get("EbsBlockDevices", ())
+    ]
+    if disks:
+        wanted["EbsConfiguration"] = {"EbsBlockDeviceConfigs": disks}
+    return {key: value for key, value in wanted.items() if value not in (None, "", [])}

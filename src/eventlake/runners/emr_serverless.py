@@ -1,0 +1,105 @@
+"""Spark on EMR Serverless: one job run of an application."""
+
+import functools
+import shlex
+from collections.abc import Callable
+from typing import Any
+
+from eventlake.aws.refusals import code_of, told
+from eventlake.aws.session import AwsOptions, client
+from eventlake.errors import InvalidSettingsError
+from eventlake.runners.remote import State, Status
+from eventlake.runners.submission import Submission
+
+_STATES = {
+    "SUBMITTED": State.WAITING,
+    "PENDING": State.WAITING,
+    "SCHEDULED": State.WAITING,
+    "QUEUED": State.WAITING,
+    "RUNNING": State.RUNNING,
+    "CANCELLING": State.RUNNING,
+    "SUCCESS": State.ENDED,
+}
+
+
+class Serverless:
+    """Calls about one application, with errors that say who must act."""
+
+    def __init__(self, options: AwsOptions, application_id: str) -> None:
+        self._options = options
+        self.application_id = application_id
+
+    @functools.cached_property
+    def _client(self) -> Any:
+        return client("emr-serverless", self._options)
+
+    def ask(self, method: str, what: str, **asked: Any) -> Any:
+        try:
+            return getattr(self._client, method)(applicationId=self.application_id, **asked)
+        except Exception as error:
+            if code_of(error) in ("ResourceNotFoundException", "ValidationException"):
+                raise InvalidSettingsError(
+                    f"could not {what}: {error}", fix="check emr.application_id and emr.execution_role_arn"
+                ) from error
+            problem = told(error, what, self._options)
+            if problem is None:
+                raise
+            raise problem from error
+
+    def state(self) -> str:
+        found = self.ask("get_application", f"look at application {self.application_id}")["application"]
+        return f"{self.application_id} is {found['state'].lower()}, {found['releaseLabel']}"
+
+
+class ServerlessJob:
+    """A `Launcher` that starts a job run."""
+
+    def __init__(
+        self,
+        serverless: Serverless,
+        role_arn: str,
+        submission: Submission,
+        described: Callable[[str], str],
+        *,
+        logs: str,
+    ) -> None:
+        self._serverless = serverless
+        self._role_arn = role_arn
+        self._submission = submission
+        self._described = described
+        self._logs = logs
+        self._run_id = ""
+
+    def start(self, session: str) -> str:
+        conf = {
+            "spark.emr-serverless.driverEnv.EVENTLAKE_PYTHON": self._submission.python,
+            **self._submission.configuration,
+        }
+        parameters = " ".join(f"--conf {shlex.quote(f'{key}={value}')}" for key, value in conf.items())
+        started = self._serverless.ask(
+            "start_job_run",
+            f"submit to application {self._serverless.application_id}",
+            name="eventlake",
+            executionRoleArn=self._role_arn,
+            jobDriver={
+                "sparkSubmit": {
+                    "entryPoint": self._submission.entry,
+                    "entryPointArguments": [self._described(session)],
+                    "sparkSubmitParameters": parameters,
+                }
+            },
+            configurationOverrides={"monitoringConfiguration": {"s3MonitoringConfiguration": {"logUri": self._logs}}},
+        )
+        self._run_id = started["jobRunId"]
+        return f"job run {self._run_id} to application {self._serverless.application_id}"
+
+    def status(self) -> Status:
+        run = self._serverless.ask("get_job_run", f"look at job run {self._run_id}", jobRunId=self._run_id)["jobRun"]
+        detail = f"job run {self._run_id} is {run['state'].lower()}"
+        reason = run.get("stateDetails", "")
+        where = f"{self._logs}applications/{self._serverless.application_id}/jobs/{self._run_id}/"
+        return Status(_STATES.get(run["state"], State.FAILED), f"{detail}: {reason}" if reason else detail, where)
+
+    def stop(self) -> None:
+        if self._run_id and self.status().state in (State.WAITING, State.RUNNING):
+            self._serverless.ask("cancel_job_run", f"cancel job run {self._run_id}", jobRunId=self._run_id)

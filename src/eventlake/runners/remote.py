@@ -1,0 +1,169 @@
+"""Running the tasks of a run on a Spark that is submitted to a cluster, and following it there."""
+
+import itertools
+import threading
+import time
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from enum import Enum
+from typing import Any, NamedTuple, Protocol, TypeVar
+
+from eventlake import errors
+from eventlake.errors import EventLakeError, TransientError
+from eventlake.lake.layout import STAGE
+from eventlake.runners.mailbox import Failure, Mailbox, Request
+from eventlake.storage.base import Storage
+
+Task = TypeVar("Task")
+Result = TypeVar("Result")
+Context = TypeVar("Context")
+
+POLL_SECONDS = 2.0
+ALIVE_SECONDS = 30.0
+
+
+class State(Enum):
+    WAITING = "waiting"
+    RUNNING = "running"
+    ENDED = "ended"
+    FAILED = "failed"
+
+
+class Status(NamedTuple):
+    """What the cluster tells of what was submitted."""
+
+    state: State
+    detail: str  # in the cluster's words
+    logs: str = ""
+
+
+class Launcher(Protocol):
+    """Something that takes a spark-submit."""
+
+    def start(self, session: str) -> str:
+        """Submit the driver for a session; returns what to call it."""
+
+    def status(self) -> Status: ...
+
+    def stop(self) -> None:
+        """End what was started, whatever its state. May be called again."""
+
+
+class RemoteRunner:
+    """A `Runner` whose tasks are done elsewhere. The driver is submitted with the first step and ends with `close`."""
+
+    def __init__(
+        self,
+        storage: Storage,
+        launcher: Launcher,
+        *,
+        talk: Callable[[str], None] = lambda _: None,
+        patience: float,
+        poll: float = POLL_SECONDS,
+    ) -> None:
+        self._storage = storage
+        self._launcher = launcher
+        self._talk = talk
+        self._patience = patience
+        self._poll = poll
+        self._mailbox: Mailbox | None = None
+        self._parallelism = 0
+        self._numbers = itertools.count(1)
+        self._closed = threading.Event()
+
+    @property
+    def parallelism(self) -> int:
+        if not self._parallelism:
+            greeting = self._wait_for(self._open().greeting, "start")
+            self._parallelism = int(greeting["parallelism"])
+            self._talk(f"Spark {greeting['spark']} runs there, {self._parallelism} tasks at once")
+        return self._parallelism
+
+    def run(
+        self,
+        function: Callable[[Context, Task], Result],
+        context: Context,
+        tasks: Sequence[Task],
+        progress: Callable[[int], None] | None = None,
+    ) -> list[Result]:
+        if not tasks:
+            return []
+        _ = self.parallelism  # it is up
+        mailbox, number = self._open(), next(self._numbers)
+        mailbox.ask(number, Request(function, context, tasks))
+
+        def look() -> list[Result] | Failure | None:
+            if progress:
+                progress(mailbox.progress(number))
+            return mailbox.result(number)
+
+        found = self._wait_for(look, function.__name__)
+        if isinstance(found, Failure):
+            kind: type[EventLakeError] = getattr(errors, found.kind, TransientError)
+            raise kind(found.problem, fix=found.fix)
+        results: list[Result] = found
+        return results
+
+    def close(self) -> None:
+        """End the driver, and what was started for it."""
+        self._closed.set()
+        if self._mailbox is None:
+            return
+        mailbox, self._mailbox = self._mailbox, None
+        try:
+            with suppress(EventLakeError):
+                mailbox.say_bye()
+                if self._parallelism:  # else it is not up yet, and must not come up
+                    self._wait_for_end()
+        finally:
+            self._launcher.stop()
+        with suppress(EventLakeError):  # else the bucket's rule does it
+            mailbox.remove()
+
+    def _wait_for_end(self) -> None:
+        """Give the driver a moment to end by itself, so that the cluster shows it as a success."""
+        deadline = time.monotonic() + 10 * self._poll
+        while self._launcher.status().state in (State.WAITING, State.RUNNING) and time.monotonic() < deadline:
+            time.sleep(self._poll)
+
+    def _open(self) -> Mailbox:
+        if self._mailbox is None:
+            # A number, and a time: what is left behind is swept like the staging folders of runs.
+            self._mailbox = Mailbox(self._storage, f"{STAGE}/{time.time_ns()}")
+            self._mailbox.show_alive(0)
+            threading.Thread(target=self._stay_alive, args=[self._mailbox], daemon=True).start()
+            self._talk(f"submitted {self._launcher.start(self._mailbox.folder)}")
+        return self._mailbox
+
+    def _stay_alive(self, mailbox: Mailbox) -> None:
+        for count in itertools.count(1):
+            if self._closed.wait(ALIVE_SECONDS):
+                return
+            with suppress(EventLakeError):  # the next one may get through
+                mailbox.show_alive(count)
+
+    def _wait_for(self, look: Callable[[], Any], what: str) -> Any:
+        """What `look` finds, as soon as it finds something; an error if the driver ends before."""
+        since, told = time.monotonic(), ""
+        while True:
+            found = look()
+            if found is not None:
+                return found
+            status = self._launcher.status()
+            if status.detail != told:
+                self._talk(f"{status.detail}{f', logs in {status.logs}' if status.logs and not told else ''}")
+                told, since = status.detail, time.monotonic()
+            if status.state in (State.ENDED, State.FAILED):
+                found = look()  # it may have answered with its last breath
+                if found is not None:
+                    return found
+                raise TransientError(
+                    f"the cluster could not {what}: {status.detail}",
+                    fix=f"see {status.logs or 'its logs'}, then run it again: nothing was published",
+                )
+            if time.monotonic() - since > self._patience:
+                raise TransientError(
+                    f"the cluster could not {what} within {self._patience:g} seconds: {status.detail}",
+                    fix=f"see {status.logs or 'its logs'}: is it busy? Then run it again: nothing was published",
+                )
+            time.sleep(self._poll)

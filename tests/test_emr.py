@@ -1,0 +1,532 @@
+"""Runs on EMR: submitted as a step or a job run, followed, cancelled; on a real Spark of either line."""
+
+import functools
+import json
+import os
+import pickle
+import signal
+import subprocess
+import sys
+import tarfile
+import uuid
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import boto3
+import pyspark
+import pytest
+from moto.emr.models import emr_backends
+
+from aws import ACCOUNT, REGION, Aws, rights_checked
+from conftest import InProcess
+from eventlake.aws.session import AwsOptions
+from eventlake.demo.events import Recipe, write_archive
+from eventlake.errors import InternalError, InvalidSettingsError, PermissionMissingError, TransientError
+from eventlake.query import query
+from eventlake.runners.cluster_driver import described
+from eventlake.runners.emr import Emr, EmrStep, like
+from eventlake.runners.mailbox import Failure, Mailbox, Request
+from eventlake.runners.package import Target, pinned, provide
+from eventlake.runners.remote import RemoteRunner, State, Status
+from eventlake.runners.submission import Submission
+from eventlake.storage.local import LocalStorage
+from eventlake.storage.s3 import S3Options, S3Storage
+from eventlake.sync.verify import verify
+from eventlake.workspace import Workspace
+from needs import not_there
+from servers import S3Server
+from stand_in import NODE_PYTHON, Cluster, wait_until
+
+PROGRAM = str(Path(sys.executable).with_name("eventlake"))
+SPARK_35 = Path(__file__).parent.parent / "requirements" / "spark35.txt"
+
+
+@pytest.fixture(scope="module", params=["4", "3.5"])
+def spark_home(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A Spark of each line that EMR has."""
+    if request.param == "4":
+        return Path(pyspark.__file__).parent
+    folder = Path.home() / ".cache" / "eventlake-tests" / "spark-3.5"
+    if not (folder / "pyspark" / "bin" / "spark-submit").exists():
+        words = [sys.executable, "-m", "pip", "install", "-qq", "--disable-pip-version-check", "--no-deps"]
+        done = subprocess.run(
+            [*words, "--require-hashes", "--upgrade", "--target", str(folder), "-r", str(SPARK_35)],
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        if done.returncode:
+            not_there("Spark 3.5", done.stderr[-500:])
+    return folder / "pyspark"
+
+
+class Lake(NamedTuple):
+    """A workspace on AWS with raw files that nobody has synced, and one like it that was synced here."""
+
+    folder: Path
+    alone: Path
+    bucket: str
+
+
+def eventlake(folder: Path, *words: str) -> list[Any]:
+    done = subprocess.run(
+        [PROGRAM, "-C", str(folder), *words, "--json"],
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        timeout=300,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    return [json.loads(line) for line in done.stdout.splitlines()]
+
+
+@pytest.fixture(scope="module")
+def bucket(s3: S3Server) -> str:
+    """One for all tests here, so that the package is made once."""
+    name = f"emr-{uuid.uuid4().hex}"
+    boto3.client("s3", endpoint_url=s3.endpoint).create_bucket(Bucket=name)
+    return name
+
+
+@pytest.fixture(scope="module")
+def package(s3: S3Server, bucket: str) -> Path:
+    """What nodes need, made once; where it is in the bucket."""
+    options = S3Options(s3.endpoint, path_style=True, aws=AwsOptions(REGION))
+    storage = S3Storage(f"s3://{bucket}/made", options)
+    return Path("made") / provide(storage, Target(NODE_PYTHON)).archive
+
+
+@pytest.fixture
+def lake(aws: Aws, s3: S3Server, bucket: str, package: Path, tmp_path: Path) -> Lake:
+    recipe = Recipe(events=3000, hours=3, track_types=8, duplicate_share=0.05, conflict_share=0.05, broken_share=0.01)
+    write_archive(recipe, tmp_path / "raw", files=6)
+    places = []
+    for name in ("there", "alone"):
+        place = Workspace.create(tmp_path / name)
+        database = f"web_{uuid.uuid4().hex}"
+        prefix = uuid.uuid4().hex
+        where = f"s3://{bucket}/{prefix}" if name == "there" else "lake"
+        for part in (package, package.with_name(package.name.replace(".tar.gz", ".py"))):
+            key = f"{prefix}/{part.relative_to('made')}"
+            boto3.client("s3", endpoint_url=s3.endpoint).copy({"Bucket": bucket, "Key": str(part)}, bucket, key)
+        (place.folder / "eventlake.toml").write_text(
+            f'workspace_id = "test"\n[lake]\nroot = "{where}"\n'
+            f'[s3]\nendpoint = "{s3.endpoint}"\npath_style = true\n[aws]\nregion = "{REGION}"\n'
+        )
+        place = Workspace.open(place.folder)
+        place.sources.add("web", source_id="src1")
+        place.sources.change("web", {"database": database})
+        eventlake(place.folder, "import", "web", str(tmp_path / "raw"))
+        places.append(place.folder)
+    there, alone = places
+    return Lake(there, alone, bucket)
+
+
+def rows(folder: Path) -> dict[str, list[dict[str, Any]]]:
+    place = Workspace.open(folder)
+    return {
+        table.name: query(
+            place, f'select * from {table.database}."{table.name}" order by message_id, received_at'
+        ).to_pylist()
+        for table in place.catalog.tables()
+    }
+
+
+def a_cluster(aws: Aws, **more: Any) -> str:
+    made = aws.client("emr").run_job_flow(
+        Name="lake",
+        ReleaseLabel="emr-7.5.0",
+        LogUri="s3://lake/logs/",
+        JobFlowRole="instance-profile",
+        ServiceRole="service-role",
+        Applications=[{"Name": "Spark"}],
+        Tags=[{"Key": "vendor", "Value": "eventlake"}],
+        Instances={
+            "InstanceGroups": [
+                {"InstanceRole": "MASTER", "InstanceType": "m5.xlarge", "InstanceCount": 1},
+                {"InstanceRole": "CORE", "InstanceType": "m5.xlarge", "InstanceCount": 2},
+            ],
+            "KeepJobFlowAliveWhenNoSteps": True,
+        },
+        **more,
+    )
+    return str(made["JobFlowId"])
+
+
+def on_emr(lake: Lake, cluster_id: str, glue: bool = False) -> None:
+    text = (lake.folder / "eventlake.toml").read_text()
+    catalog = '[catalog]\nkind = "glue"\n' if glue else ""
+    emr = f'[emr]\ncluster_id = "{cluster_id}"\npython = "{NODE_PYTHON}"\n'
+    (lake.folder / "eventlake.toml").write_text(f'runner = "emr"\n{text}{catalog}{emr}')
+
+
+@pytest.mark.timeout(600)
+def test_a_sync_and_a_replay_on_emr(aws: Aws, s3: S3Server, lake: Lake, spark_home: Path, tmp_path: Path) -> None:
+    """The main scenario, on each line of Spark: a step of the cluster, then a cluster of its own for a replay."""
+    cluster_id = a_cluster(aws)
+    on_emr(lake, cluster_id, glue=True)
+    (tmp_path / "nodes").mkdir()
+    with Cluster(tmp_path / "nodes", spark_home, s3.endpoint).running() as nodes:
+        report = eventlake(lake.folder, "sync")
+        (step,) = aws.client("emr").list_steps(ClusterId=cluster_id)["Steps"]
+        assert step["Status"]["State"] == "COMPLETED", nodes.log()
+        assert step["Config"]["Args"][:3] == ["spark-submit", "--deploy-mode", "cluster"]
+        assert report[0]["emr_cluster_id"] == cluster_id
+        assert report[0]["s3_bucket"] == lake.bucket
+
+        alone = eventlake(lake.alone, "sync")
+        assert report[0]["books"] == alone[0]["books"]
+        assert report[0]["books"]["loaded"] == 3000
+        assert rows(lake.folder) == rows(lake.alone)
+
+        before = set(emr_backends[ACCOUNT][REGION].clusters)
+        eventlake(lake.folder, "replay", "web", "--all")
+        (made,) = set(emr_backends[ACCOUNT][REGION].clusters) - before
+        cluster = aws.client("emr").describe_cluster(ClusterId=made)["Cluster"]
+        assert cluster["Status"]["State"] == "TERMINATED"
+        assert cluster["ReleaseLabel"] == "emr-7.5.0"
+        assert {"Key": "vendor", "Value": "eventlake"} in cluster["Tags"]
+        assert rows(lake.folder) == rows(lake.alone)
+    place = Workspace.open(lake.folder)
+    assert verify(place, place.sources.get("web"), InProcess()) == []
+    assert not list(place.storage.files("segment-stage"))
+    shown = {table["Name"] for table in aws.client("glue").get_tables(DatabaseName=report[0]["database"])["TableList"]}
+    assert shown == set(rows(lake.alone))
+
+
+@pytest.mark.timeout(300)
+def test_a_sync_on_emr_serverless(aws: Aws, s3: S3Server, lake: Lake, tmp_path: Path) -> None:
+    client = aws.client("emr-serverless")
+    application = client.create_application(name="lake", releaseLabel="emr-7.5.0", type="SPARK")["applicationId"]
+    text = (lake.folder / "eventlake.toml").read_text()
+    emr = (
+        f'[emr]\napplication_id = "{application}"\npython = "{NODE_PYTHON}"\n'
+        'execution_role_arn = "arn:aws:iam::123456789012:role/job"\n'
+    )
+    (lake.folder / "eventlake.toml").write_text(f'runner = "emr-serverless"\n{text}{emr}')
+    (tmp_path / "nodes").mkdir()
+    with Cluster(tmp_path / "nodes", Path(pyspark.__file__).parent, s3.endpoint).running() as nodes:
+        report = eventlake(lake.folder, "sync")
+        (run,) = client.list_job_runs(applicationId=application)["jobRuns"]
+        assert run["state"] == "SUCCESS", nodes.log()
+    assert report[0]["books"] == eventlake(lake.alone, "sync")[0]["books"]
+    assert rows(lake.folder) == rows(lake.alone)
+
+
+@pytest.mark.timeout(200)
+@pytest.mark.parametrize("kind", [signal.SIGINT, signal.SIGTERM])
+def test_a_run_that_is_stopped_cancels_its_step(
+    aws: Aws, s3: S3Server, lake: Lake, tmp_path: Path, kind: signal.Signals
+) -> None:
+    cluster_id = a_cluster(aws)
+    on_emr(lake, cluster_id)
+    with Cluster(tmp_path, Path(pyspark.__file__).parent, s3.endpoint, lazy=True).running() as nodes:
+        words = [PROGRAM, "-C", str(lake.folder), "sync"]
+        with subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as sync:
+            wait_until(lambda: nodes.commands, "the step is taken")
+            sync.send_signal(kind)
+            _, told = sync.communicate(timeout=60)
+        assert sync.returncode == 130, told
+        (step,) = aws.client("emr").list_steps(ClusterId=cluster_id)["Steps"]
+        assert step["Status"]["State"] == "CANCELLED"
+    assert cluster_id in told
+    ended = Workspace.open(lake.folder).runs.latest(1)[0]
+    assert ended.status == "failed"
+
+
+@pytest.mark.timeout(200)
+def test_a_replay_that_is_stopped_ends_its_cluster(aws: Aws, s3: S3Server, lake: Lake, tmp_path: Path) -> None:
+    on_emr(lake, a_cluster(aws))
+    before = set(emr_backends[ACCOUNT][REGION].clusters)
+    with Cluster(tmp_path, Path(pyspark.__file__).parent, s3.endpoint, lazy=True).running() as nodes:
+        words = [PROGRAM, "-C", str(lake.folder), "replay", "web", "--all"]
+        with subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as replay:
+            wait_until(lambda: nodes.commands, "the step is taken")
+            replay.send_signal(signal.SIGINT)
+            replay.communicate(timeout=60)
+    (made,) = set(emr_backends[ACCOUNT][REGION].clusters) - before
+    assert aws.client("emr").describe_cluster(ClusterId=made)["Cluster"]["Status"]["State"] == "TERMINATED"
+
+
+@pytest.mark.timeout(200)
+def test_a_step_that_fails_is_told_and_the_next_sync_loads_all(
+    aws: Aws, s3: S3Server, lake: Lake, tmp_path: Path
+) -> None:
+    on_emr(lake, a_cluster(aws))
+    broken = tmp_path / "spark" / "bin" / "spark-submit"
+    broken.parent.mkdir(parents=True)
+    broken.write_text("#!/bin/sh\nexit 1\n")
+    broken.chmod(0o755)
+    with Cluster(tmp_path, tmp_path / "spark", s3.endpoint).running():
+        words = [PROGRAM, "-C", str(lake.folder), "sync"]
+        done = subprocess.run(words, capture_output=True, text=True, check=False, timeout=100)
+    assert done.returncode == 1
+    assert "is failed" in done.stderr
+    assert "s3://lake/logs/" in done.stderr
+    (lake.folder / "eventlake.toml").write_text(
+        (lake.folder / "eventlake.toml").read_text().replace('"emr"', '"spark"')
+    )
+    assert eventlake(lake.folder, "sync")[0]["books"]["loaded"] == 3000
+
+
+@pytest.fixture
+def storage(s3: S3Server, bucket: str) -> S3Storage:
+    options = S3Options(s3.endpoint, path_style=True, aws=AwsOptions(REGION))
+    return S3Storage(f"s3://{bucket}/{uuid.uuid4().hex}", options)
+
+
+@pytest.mark.timeout(120)
+def test_a_driver_whose_run_died_gives_up(storage: S3Storage) -> None:
+    """Else it would hold the cluster for ever."""
+    Mailbox(storage, "segment-stage/1").show_alive(1)
+    program = "from eventlake.runners.cluster_driver import main; main()"
+    done = subprocess.run(
+        [sys.executable, "-c", program, described(storage, "segment-stage/1", silence=15)],
+        env=os.environ | {"PYSPARK_SUBMIT_ARGS": "--master local[1] pyspark-shell", "SPARK_LOCAL_IP": "127.0.0.1"},
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=100,
+    )
+    assert done.returncode == 1
+    assert "no sign of life" in done.stderr
+    assert Mailbox(storage, "segment-stage/1").greeting()
+
+
+# What is submitted
+
+
+def test_the_package_is_made_once_and_has_all_but_spark(lake: Lake, aws: Aws, package: Path, tmp_path: Path) -> None:
+    on_emr(lake, a_cluster(aws))
+    (told,) = eventlake(lake.folder, "package")
+    assert told["uploaded"] is False  # as it was made by another
+    assert told["archive"].endswith(package.name)
+    place = Workspace.open(lake.folder)
+    archive = tmp_path / "package.tar.gz"
+    archive.write_bytes(place.storage.read(told["archive"].removeprefix(f"{place.storage.root}/")))
+    with tarfile.open(archive) as tar:
+        names = {name.split("/")[1] for name in tar.getnames() if name.startswith("lib/") and "/" in name}
+    assert {"eventlake", "pyarrow", "duckdb", "boto3", "msgspec"} <= names
+    assert not {"pyspark", "py4j"} & names
+
+
+def test_the_package_has_the_versions_that_are_installed() -> None:
+    found = dict(pin.split("==") for pin in pinned())
+    assert found["boto3"] == boto3.__version__
+    assert "pyspark" not in found
+
+
+@pytest.mark.parametrize("python", ["python", "python2.7", "/usr/bin/env"])
+def test_an_interpreter_without_a_version_is_refused(python: str) -> None:
+    with pytest.raises(InvalidSettingsError, match=r"python3\.11"):
+        _ = Target(python).version
+
+
+def test_a_cluster_for_a_replay_is_like_the_one_it_stands_for_but_ends() -> None:
+    model = {
+        "Name": "lake",
+        "ReleaseLabel": "emr-7.5.0",
+        "Applications": [{"Name": "Spark", "Version": "3.5.2"}],
+        "ServiceRole": "service",
+        "Ec2InstanceAttributes": {"Ec2SubnetId": "subnet-1", "IamInstanceProfile": "profile", "Ec2KeyName": ""},
+        "Tags": [{"Key": "vendor", "Value": "eventlake"}],
+        "TerminationProtected": True,
+    }
+    disk = {"VolumeSpecification": {"VolumeType": "gp3", "SizeInGB": 64}, "Device": "/dev/sdb"}
+    groups = [
+        {
+            "Name": "core",
+            "InstanceGroupType": "CORE",
+            "InstanceType": "m6g.xlarge",
+            "RequestedInstanceCount": 3,
+            "EbsBlockDevices": [disk],
+            "BidPrice": "",
+        }
+    ]
+    wanted = like(model, groups, {"Name": "step"})
+    assert wanted["Instances"]["KeepJobFlowAliveWhenNoSteps"] is False
+    assert wanted["Instances"]["TerminationProtected"] is False
+    assert wanted["Instances"]["Ec2SubnetId"] == "subnet-1"
+    assert "Ec2KeyName" not in wanted["Instances"]
+    assert wanted["Instances"]["InstanceGroups"] == [
+        {
+            "Name": "core",
+            "InstanceRole": "CORE",
+            "InstanceType": "m6g.xlarge",
+            "InstanceCount": 3,
+            "EbsConfiguration": {
+                "EbsBlockDeviceConfigs": [
+                    {"VolumeSpecification": {"VolumeType": "gp3", "SizeInGB": 64}, "VolumesPerInstance": 1}
+                ]
+            },
+        }
+    ]
+    assert wanted["JobFlowRole"] == "profile"
+    assert wanted["Applications"] == [{"Name": "Spark"}]
+
+
+def test_no_credentials_are_submitted(storage: S3Storage) -> None:
+    words = Submission("s3://b/a.tar.gz", "s3://b/a.py", {}, "python3.11").on_yarn(
+        described(storage, "segment-stage/1")
+    )
+    assert os.environ["AWS_SECRET_ACCESS_KEY"] not in " ".join(words)
+    assert os.environ["AWS_ACCESS_KEY_ID"] not in " ".join(words)
+
+
+# Rights
+
+
+@pytest.mark.parametrize(
+    ("action", "code"),
+    [
+        ("elasticmapreduce:AddJobFlowSteps", "submit_job"),
+        ("elasticmapreduce:DescribeStep", "job_status"),
+        ("elasticmapreduce:DescribeCluster", "job_status"),
+    ],
+)
+def test_a_right_on_the_cluster_that_is_missing_is_named(
+    aws: Aws, monkeypatch: pytest.MonkeyPatch, action: str, code: str
+) -> None:
+    cluster_id, user = a_cluster(aws), aws.user()
+    monkeypatch.setenv("AWS_ACCESS_KEY_ID", user.key)
+    monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", user.secret)
+    emr = Emr(AwsOptions(REGION, aws.role(without=[action])))
+    step = EmrStep(emr, cluster_id, Submission("s3://b/a", "s3://b/m", {}, "python3.11"), lambda session: session)
+
+    def submit_and_follow() -> None:
+        step.start("segment-stage/1")
+        step.status()
+
+    with rights_checked(), pytest.raises(PermissionMissingError) as caught:
+        submit_and_follow()
+    assert caught.value.code == f"insufficient_permissions.{code}"
+    assert action in caught.value.fix
+
+
+def test_a_cluster_that_is_gone_is_a_wrong_setting(aws: Aws) -> None:
+    cluster_id = a_cluster(aws)
+    aws.client("emr").terminate_job_flows(JobFlowIds=[cluster_id])
+    step = EmrStep(Emr(AwsOptions(REGION)), cluster_id, Submission("a", "b", {}, "python3.11"), lambda session: session)
+    with pytest.raises(InvalidSettingsError, match="is terminated"):
+        step.start("segment-stage/1")
+
+
+@pytest.mark.parametrize(
+    ("settings", "missing"),
+    [
+        ({"RUNNER": "emr"}, "emr.cluster_id"),
+        ({"RUNNER": "emr-serverless", "EMR__APPLICATION_ID": "00abc"}, "emr.execution_role_arn"),
+        ({"RUNNER": "emr", "EMR__CLUSTER_ID": "my-cluster"}, "emr.cluster_id"),
+    ],
+)
+def test_a_setting_that_a_runner_needs_is_named(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, settings: dict[str, str], missing: str
+) -> None:
+    Workspace.create(tmp_path)
+    for name, value in ({"LAKE__ROOT": "s3://bucket/x"} | settings).items():
+        monkeypatch.setenv(f"EVENTLAKE_{name}", value)
+    with pytest.raises(InvalidSettingsError, match=missing) as caught:
+        Workspace.open(tmp_path)
+    assert caught.value.code == "invalid_settings.configuration"
+
+
+# The way between a run and its driver
+
+
+def double(context: int, task: int) -> int:
+    return context * task
+
+
+@pytest.fixture
+def mailbox(tmp_path: Path) -> Mailbox:
+    return Mailbox(LocalStorage(str(tmp_path)), "segment-stage/1")
+
+
+def test_what_is_asked_arrives(mailbox: Mailbox) -> None:
+    assert mailbox.request(1) is None
+    mailbox.ask(1, Request(double, 2, [1, 2, 3]))
+    asked = mailbox.request(1)
+    assert asked
+    assert [asked.function(asked.context, task) for task in asked.tasks] == [2, 4, 6]
+    assert mailbox.result(1) is None
+    mailbox.answer(1, [2, 4, 6])
+    assert mailbox.result(1) == [2, 4, 6]
+    mailbox.answer(2, Failure("NoSpaceError", "full", "make room"))
+    assert mailbox.result(2) == Failure("NoSpaceError", "full", "make room")
+
+
+class Evil:
+    def __reduce__(self) -> tuple[Any, ...]:
+        return os.system, ("true",)
+
+
+@pytest.mark.parametrize("content", [Evil(), functools.partial(print, "x"), pickle.loads, subprocess.run])
+def test_a_result_that_is_not_one_is_not_read(mailbox: Mailbox, content: Any) -> None:
+    mailbox.answer(1, [content])
+    with pytest.raises(InternalError, match="which no task returns"):
+        mailbox.result(1)
+
+
+class Told:
+    """A launcher that tells what a test wants."""
+
+    def __init__(self, *states: State) -> None:
+        self.states = list(states)
+        self.stopped = 0
+
+    def start(self, session: str) -> str:
+        return session
+
+    def status(self) -> Status:
+        state = self.states.pop(0) if len(self.states) > 1 else self.states[0]
+        return Status(state, f"it is {state.value}", "s3://logs/")
+
+    def stop(self) -> None:
+        self.stopped += 1
+
+
+def test_a_driver_that_ends_before_it_answers_is_an_error_with_its_logs(tmp_path: Path) -> None:
+    launcher = Told(State.WAITING, State.RUNNING, State.FAILED)
+    runner = RemoteRunner(LocalStorage(str(tmp_path)), launcher, patience=60, poll=0.01)
+    with pytest.raises(TransientError, match="it is failed") as caught:
+        runner.run(double, 2, [1])
+    assert "s3://logs/" in caught.value.fix
+    runner.close()
+    assert launcher.stopped
+    assert not list(tmp_path.rglob("segment-stage/*/*"))
+
+
+def test_a_cluster_that_never_starts_is_given_up(tmp_path: Path) -> None:
+    runner = RemoteRunner(LocalStorage(str(tmp_path)), Told(State.WAITING), patience=0.1, poll=0.01)
+    with pytest.raises(TransientError, match=r"within 0\.1 seconds"):
+        runner.run(double, 2, [1])
+    runner.close()
+
+
+@pytest.fixture
+def answering(tmp_path: Path) -> Iterator[tuple[RemoteRunner, Told]]:
+    launcher = Told(State.RUNNING)
+    runner = RemoteRunner(LocalStorage(str(tmp_path)), launcher, patience=60, poll=0.01)
+    yield runner, launcher
+    runner.close()
+
+
+def test_an_error_of_a_task_comes_back_as_what_it_was(answering: tuple[RemoteRunner, Told], tmp_path: Path) -> None:
+    runner, launcher = answering
+    started: list[str] = []
+
+    def start(session: str) -> str:
+        started.append(session)
+        there = Mailbox(LocalStorage(str(tmp_path)), session)
+        there.greet(parallelism=3, spark="4.3.0")
+        there.answer(1, Failure("UploadDeniedError", "may not", "grant s3:PutObject"))
+        return session
+
+    launcher.start = start  # type: ignore[method-assign]
+    with pytest.raises(PermissionMissingError) as caught:
+        runner.run(double, 2, [1])
+    assert caught.value.code == "insufficient_permissions.upload_object"
+    assert runner.parallelism == 3
+    assert started[0].startswith("segment-stage/")
