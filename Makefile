@@ -43,16 +43,19 @@ demo: $(RUN_DONE) ## Tour a lake in a scratch folder; installs only what running
 setup: $(DEV_DONE) ## Install everything for development into .venv.
 	@echo "ready: $(BIN)/eventlake"
 
+# Two files of tests at a time, each with servers of its own: half of the time tests wait for something.
+TWO_AT_A_TIME := --numprocesses 2 --dist loadfile
+
 .PHONY: test
 test: $(DEV_DONE) ## Run the tests; ARGS="-k java" runs some of them.
-	$(BIN)/python -m pytest $(ARGS)
+	$(BIN)/python -m pytest $(TWO_AT_A_TIME) $(ARGS)
 
 # What tests say of runs, once more with every lake in a bucket of a real S3 server.
 ON_S3 := $(patsubst %,tests/test_%.py,books columns crash dedupe replay reports verify)
 
 .PHONY: test-s3
 test-s3: $(DEV_DONE) ## Run the tests of syncs, crashes and verify with lakes in buckets.
-	EVENTLAKE_TEST_LAKE=s3 $(BIN)/python -m pytest $(ON_S3) $(ARGS)
+	EVENTLAKE_TEST_LAKE=s3 $(BIN)/python -m pytest $(TWO_AT_A_TIME) $(ON_S3) $(ARGS)
 
 .PHONY: torture
 torture: $(DEV_DONE) ## Kill hundreds of runs and load 100,000 hostile events; most of an hour.

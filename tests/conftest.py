@@ -1,8 +1,10 @@
 """What the tests share: a lake in a temporary folder, a real Spark for all of them, and a clock that can be set."""
 
+import functools
 import gzip
 import json
 import os
+import tempfile
 import uuid
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
@@ -89,6 +91,11 @@ def settings_for(server: S3Server, bucket: str) -> str:
     return f'[lake]\nroot = "s3://{bucket}/lake"\n[s3]\nendpoint = "{server.endpoint}"\npath_style = true\n'
 
 
+@functools.cache
+def _paths_client(endpoint: str) -> cloudpathlib.S3Client:
+    return cloudpathlib.S3Client(endpoint_url=endpoint, local_cache_dir=tempfile.mkdtemp())
+
+
 def _settings_of_new_bucket() -> str | None:
     return settings_for(_servers[0], new_bucket(_servers[0])) if _servers else None
 
@@ -123,8 +130,7 @@ class Lake:
         """The lake's folder; of one in a bucket, something that can do as much of what folders can as tests need."""
         storage = self.workspace.storage
         if isinstance(storage, S3Storage):
-            client = cloudpathlib.S3Client(endpoint_url=storage.options.endpoint)
-            return cast("Path", cloudpathlib.S3Path(storage.root, client=client))
+            return cast("Path", cloudpathlib.S3Path(storage.root, client=_paths_client(storage.options.endpoint)))
         return Path(storage.root)
 
     def put(self, *lines: bytes | dict[str, Any], name: str | None = None, day: str = "2026-11-15") -> Path:
@@ -180,6 +186,12 @@ class Lake:
 
     def tables(self) -> list[str]:
         return [table.name for table in self.workspace.catalog.tables()]
+
+    def staged(self) -> list[str]:
+        """What runs left in the staging folder. A bucket has no folders, though the server may show empty ones."""
+        if IN_BUCKETS:
+            return [file.path for file in self.workspace.storage.files("segment-stage")]
+        return [path.name for path in (self.root / "segment-stage").glob("*")]
 
     def data_files(self) -> list[str]:
         """All files below segment-data/data, by path."""

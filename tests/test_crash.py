@@ -100,7 +100,7 @@ def lines_of(report: list[dict[str, Any]]) -> list[dict[str, Any]]:
     """What a sync that loaded something reported."""
     if report[0]["status"] != "finished" or "replay" in report[0] or not report[0]["books"]["lines"]:
         return []
-    own = {"workspace_id", "run_id", "start_time", "finish_time", "duration_mins"}
+    own = {"workspace_id", "run_id", "start_time", "finish_time", "duration_mins", "s3_bucket"}
     return [{key: value for key, value in line.items() if key not in own} for line in report]
 
 
@@ -136,7 +136,7 @@ def check_after_a_kill(lake: Lake, undisturbed: Undisturbed, when: str) -> None:
     lake.sync()
     assert state(lake) == undisturbed.state, when
     assert verify(lake.workspace, lake.source, lake.runner) == [], when
-    assert not list((lake.root / "segment-stage").glob("*")), when
+    assert not lake.staged(), when
     assert not lake.workspace.runs.unfinished("src1"), when
 
 

@@ -112,7 +112,7 @@ def test_storage_that_fails_at_any_call_gives_a_clear_error_and_the_next_run_com
         lake.sync()
         assert state(lake) == expected, f"failed at call {point}"
         assert verify(lake.workspace, lake.source, lake.runner) == [], f"failed at call {point}"
-        assert not list((lake.root / "segment-stage").glob("*"))
+        assert not lake.staged()
 
 
 def test_an_error_in_a_task_on_spark_keeps_its_class_and_its_fix(spark: SparkRunner) -> None:
