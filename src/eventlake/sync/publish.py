@@ -68,6 +68,7 @@ class Published:
 @without_gc
 def publish(context: PublishContext, shares: list[TableShare]) -> list[Published]:
     """Publish some tables, or parts of tables. Every attempt writes files of its own."""
+    give_back()
     return [_publish_table(context, share) for share in shares]
 
 
@@ -82,9 +83,11 @@ def _publish_table(context: PublishContext, share: TableShare) -> Published:
     )
     done = Published(share.segment_type, [])
     for rows in _groups(_kept_rows(context, share)):
-        give_back()
-        done.rows += sum(batch.num_rows for batch in rows)
+        count = sum(batch.num_rows for batch in rows)
         writer.write(_typed(rows, share, context.keep_rounded, done.rescued))
+        done.rows += count
+        if count >= ROWS_AT_ONCE:  # of fewer rows not much is left behind
+            give_back()
     done.files = writer.close()
     return done
 
