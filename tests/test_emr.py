@@ -345,7 +345,15 @@ def test_a_cluster_for_a_replay_is_like_the_one_it_stands_for_but_ends() -> None
             "BidPrice": "",
         }
     ]
-    wanted = like(model, groups, {"Name": "step"})
+    scaling = {"ComputeLimits": {"UnitType": "Instances", "MinimumCapacityUnits": 2, "MaximumCapacityUnits": 8}}
+    parts = {
+        "InstanceGroups": groups,
+        "BootstrapActions": [{"Name": "python", "ScriptPath": "s3://b/bootstrap.sh", "Args": []}],
+        "ManagedScalingPolicy": scaling,
+    }
+    wanted = like(model | parts, {"Name": "step"})
+    assert wanted["BootstrapActions"] == [{"Name": "python", "ScriptBootstrapAction": {"Path": "s3://b/bootstrap.sh"}}]
+    assert wanted["ManagedScalingPolicy"] == scaling
     assert wanted["Instances"]["KeepJobFlowAliveWhenNoSteps"] is False
     assert wanted["Instances"]["TerminationProtected"] is False
     assert wanted["Instances"]["Ec2SubnetId"] == "subnet-1"
@@ -365,6 +373,26 @@ def test_a_cluster_for_a_replay_is_like_the_one_it_stands_for_but_ends() -> None
     ]
     assert wanted["JobFlowRole"] == "profile"
     assert wanted["Applications"] == [{"Name": "Spark"}]
+
+
+def test_a_cluster_of_fleets_is_copied_too() -> None:
+    kind = {"InstanceType": "m6g.xlarge", "WeightedCapacity": 4, "EbsBlockDevices": []}
+    fleet = {"InstanceFleetType": "CORE", "TargetOnDemandCapacity": 8, "TargetSpotCapacity": 0}
+    model = {
+        "Name": "lake",
+        "Ec2InstanceAttributes": {"RequestedEc2SubnetIds": ["subnet-1", "subnet-2"], "Ec2SubnetId": "subnet-2"},
+        "InstanceFleets": [fleet | {"InstanceTypeSpecifications": [kind], "ProvisionedOnDemandCapacity": 8}],
+    }
+    instances = like(model, {"Name": "step"})["Instances"]
+    assert instances["Ec2SubnetIds"] == ["subnet-1", "subnet-2"]
+    assert "Ec2SubnetId" not in instances
+    assert instances["InstanceFleets"] == [
+        {
+            "InstanceFleetType": "CORE",
+            "TargetOnDemandCapacity": 8,
+            "InstanceTypeConfigs": [{"InstanceType": "m6g.xlarge", "WeightedCapacity": 4}],
+        }
+    ]
 
 
 def test_no_credentials_are_submitted(storage: S3Storage) -> None:

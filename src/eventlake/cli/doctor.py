@@ -36,11 +36,7 @@ def doctor(
     place = state.workspace()
     steps = [
         *_STORAGE,
-        *(
-            [*_on_s3(expire_staging)]
-            if aws_checks.has_bucket(place)
-            else [Step("disk space", checks.space, "settings")]
-        ),
+        *(_on_s3(expire_staging) if aws_checks.has_bucket(place) else _ON_A_DISK),
         *_HERE,
         *(_GLUE if place.settings.catalog.kind == "glue" else ()),
         *((*_SPARK, _quick_start(quick_start)) if place.settings.runner == "spark" else _EMR),

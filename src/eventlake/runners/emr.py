@@ -48,6 +48,19 @@ class Emr:
         cluster: dict[str, Any] = found["Cluster"]
         return cluster
 
+    def model(self, cluster_id: str) -> dict[str, Any]:
+        """A cluster with its machines, what they are prepared with, and how many there may be."""
+        cluster = self.cluster(cluster_id)
+        fleets = cluster.get("InstanceCollectionType") == "INSTANCE_FLEET"
+        parts = {
+            "BootstrapActions": "list_bootstrap_actions",
+            "ManagedScalingPolicy": "get_managed_scaling_policy",
+            **({"InstanceFleets": "list_instance_fleets"} if fleets else {"InstanceGroups": "list_instance_groups"}),
+        }
+        for key, method in parts.items():
+            cluster[key] = self.ask(method, f"look at cluster {cluster_id}", ClusterId=cluster_id).get(key)
+        return cluster
+
     def step_status(self, cluster_id: str, step_id: str, logs: str) -> Status:
         step = self.ask("describe_step", f"look at step {step_id}", ClusterId=cluster_id, StepId=step_id)["Step"]
         status = step["Status"]
@@ -120,11 +133,8 @@ class TransientCluster:
         self._logs = ""
 
     def start(self, session: str) -> str:
-        model = self._emr.cluster(self._model_id)
-        groups = self._emr.ask("list_instance_groups", f"look at cluster {self._model_id}", ClusterId=self._model_id)[
-            "InstanceGroups"
-        ]
-        wanted = like(model, groups, _step(self._submission, self._described(session)))
+        model = self._emr.model(self._model_id)
+        wanted = like(model, _step(self._submission, self._described(session)))
         self._logs = _logs_of(model)
         self._cluster_id = self._emr.ask("run_job_flow", "start a cluster", **wanted)["JobFlowId"]
         return f"to cluster {self._cluster_id}, which is made for this run like {self._model_id}"
@@ -159,59 +169,99 @@ def _step(submission: Submission, described: str) -> dict[str, Any]:
     }
 
 
-def like(model: dict[str, Any], groups: list[dict[str, Any]], step: dict[str, Any]) -> dict[str, Any]:
+def like(model: dict[str, Any], step: dict[str, Any]) -> dict[str, Any]:
     """What to ask for to get a cluster like another one, that does one step and ends.
 
     It ends by itself when the step does, and EMR ends it if it is idle: also if nobody is left to ask for it.
     """
     place = model.get("Ec2InstanceAttributes", {})
-    instances: dict[str, Any] = {
-        "InstanceGroups": [_group(group) for group in groups],
-        "KeepJobFlowAliveWhenNoSteps": False,
-        "TerminationProtected": False,
-        "Ec2SubnetId": place.get("Ec2SubnetId"),
-        "Ec2KeyName": place.get("Ec2KeyName"),
-        "EmrManagedMasterSecurityGroup": place.get("EmrManagedMasterSecurityGroup"),
-        "EmrManagedSlaveSecurityGroup": place.get("EmrManagedSlaveSecurityGroup"),
-        "ServiceAccessSecurityGroup": place.get("ServiceAccessSecurityGroup"),
-        "AdditionalMasterSecurityGroups": place.get("AdditionalMasterSecurityGroups"),
-        "AdditionalSlaveSecurityGroups": place.get("AdditionalSlaveSecurityGroups"),
-    }
-    wanted = {
-        "Name": f"{model['Name']}: eventlake replay",
-        "ReleaseLabel": model.get("ReleaseLabel"),
-        "Applications": [{"Name": one["Name"]} for one in model.get("Applications", ())],
-        "Configurations": model.get("Configurations"),
-        "ServiceRole": model.get("ServiceRole"),
-        "JobFlowRole": place.get("IamInstanceProfile"),
-        "AutoScalingRole": model.get("AutoScalingRole"),
-        "SecurityConfiguration": model.get("SecurityConfiguration"),
-        "ScaleDownBehavior": model.get("ScaleDownBehavior"),
-        "EbsRootVolumeSize": model.get("EbsRootVolumeSize"),
-        "LogUri": model.get("LogUri"),
-        "Tags": model.get("Tags"),
-        "VisibleToAllUsers": True,
-        "AutoTerminationPolicy": {"IdleTimeout": _IDLE_SECONDS},
-        "Steps": [step],
-        "Instances": {key: value for key, value in instances.items() if value not in (None, "", [])},
-    }
-    return {key: value for key, value in wanted.items() if value not in (None, "", [])}
+    subnets = place.get("RequestedEc2SubnetIds") if model.get("InstanceFleets") else None
+    instances = _filled(
+        InstanceGroups=[_group(group) for group in model.get("InstanceGroups") or ()],
+        InstanceFleets=[_fleet(fleet) for fleet in model.get("InstanceFleets") or ()],
+        KeepJobFlowAliveWhenNoSteps=False,
+        TerminationProtected=False,
+        Ec2SubnetIds=subnets,
+        Ec2SubnetId=None if subnets else place.get("Ec2SubnetId"),
+        Ec2KeyName=place.get("Ec2KeyName"),
+        EmrManagedMasterSecurityGroup=place.get("EmrManagedMasterSecurityGroup"),
+        EmrManagedSlaveSecurityGroup=place.get("EmrManagedSlaveSecurityGroup"),
+        ServiceAccessSecurityGroup=place.get("ServiceAccessSecurityGroup"),
+        AdditionalMasterSecurityGroups=place.get("AdditionalMasterSecurityGroups"),
+        AdditionalSlaveSecurityGroups=place.get("AdditionalSlaveSecurityGroups"),
+    )
+    return _filled(
+        Name=f"{model['Name']}: eventlake replay",
+        ReleaseLabel=model.get("ReleaseLabel"),
+        Applications=[{"Name": one["Name"]} for one in model.get("Applications", ())],
+        BootstrapActions=[_bootstrap(action) for action in model.get("BootstrapActions") or ()],
+        ManagedScalingPolicy=model.get("ManagedScalingPolicy"),
+        Configurations=model.get("Configurations"),
+        ServiceRole=model.get("ServiceRole"),
+        JobFlowRole=place.get("IamInstanceProfile"),
+        AutoScalingRole=model.get("AutoScalingRole"),
+        SecurityConfiguration=model.get("SecurityConfiguration"),
+        ScaleDownBehavior=model.get("ScaleDownBehavior"),
+        EbsRootVolumeSize=model.get("EbsRootVolumeSize"),
+        CustomAmiId=model.get("CustomAmiId"),
+        LogUri=model.get("LogUri"),
+        Tags=model.get("Tags"),
+        VisibleToAllUsers=True,
+        AutoTerminationPolicy={"IdleTimeout": _IDLE_SECONDS},
+        Steps=[step],
+        Instances=instances,
+    )
+
+
+def _filled(**values: Any) -> dict[str, Any]:
+    """Without what is not set: EMR refuses empty values."""
+    return {key: value for key, value in values.items() if value not in (None, "", [], {}, 0) or value is False}
 
 
 def _group(group: dict[str, Any]) -> dict[str, Any]:
-    wanted = {
-        "Name": group.get("Name"),
-        "Market": group.get("Market"),
-        "BidPrice": group.get("BidPrice"),
-        "InstanceRole": group["InstanceGroupType"],
-        "InstanceType": group["InstanceType"],
-        "InstanceCount": group["RequestedInstanceCount"],
-        "Configurations": group.get("Configurations"),
-    }
+    return _filled(
+        Name=group.get("Name"),
+        Market=group.get("Market"),
+        BidPrice=group.get("BidPrice"),
+        InstanceRole=group["InstanceGroupType"],
+        InstanceType=group["InstanceType"],
+        InstanceCount=group["RequestedInstanceCount"],
+        Configurations=group.get("Configurations"),
+        EbsConfiguration=_disks(group),
+    )
+
+
+def _fleet(fleet: dict[str, Any]) -> dict[str, Any]:
+    return _filled(
+        Name=fleet.get("Name"),
+        InstanceFleetType=fleet["InstanceFleetType"],
+        TargetOnDemandCapacity=fleet.get("TargetOnDemandCapacity"),
+        TargetSpotCapacity=fleet.get("TargetSpotCapacity"),
+        LaunchSpecifications=fleet.get("LaunchSpecifications"),
+        InstanceTypeConfigs=[
+            _filled(
+                InstanceType=kind["InstanceType"],
+                WeightedCapacity=kind.get("WeightedCapacity"),
+                BidPrice=kind.get("BidPrice"),
+                BidPriceAsPercentageOfOnDemandPrice=kind.get("BidPriceAsPercentageOfOnDemandPrice"),
+                Configurations=kind.get("Configurations"),
+                EbsConfiguration=_disks(kind),
+            )
+            for kind in fleet.get("InstanceTypeSpecifications", ())
+        ],
+    )
+
+
+def _disks(machine: dict[str, Any]) -> dict[str, Any]:
     disks = [
         {"VolumeSpecification": disk["VolumeSpecification"], "VolumesPerInstance": 1}
-        for disk in group.get("EbsBlockDevices", ())
+        for disk in machine.get("EbsBlockDevices", ())
     ]
-    if disks:
-        wanted["EbsConfiguration"] = {"EbsBlockDeviceConfigs": disks}
-    return {key: value for key, value in wanted.items() if value not in (None, "", [])}
+    return {"EbsBlockDeviceConfigs": disks} if disks else {}
+
+
+def _bootstrap(action: dict[str, Any]) -> dict[str, Any]:
+    return {
+        "Name": action["Name"],
+        "ScriptBootstrapAction": _filled(Path=action["ScriptPath"], Args=action.get("Args")),
+    }

@@ -11,7 +11,7 @@ from contextlib import contextmanager, suppress
 from typing import Any
 
 from eventlake.control.locks import only_run
-from eventlake.errors import EventLakeError, InternalError, SetupError, of_system
+from eventlake.errors import EventLakeError, InternalError, InvalidSettingsError, PermissionMissingError, of_system
 from eventlake.reports import report
 from eventlake.sync import books
 from eventlake.sync.commit import fulfil, promise, recover, save_delay, save_failure
@@ -20,6 +20,8 @@ from eventlake.sync.jobs import Job
 from eventlake.sync.manifest import Outcome, manifest_of
 from eventlake.sync.steps import Progress, Runner, Steps, no_progress
 from eventlake.workspace import Workspace
+
+REFUSALS = (InvalidSettingsError, PermissionMissingError)  # after which nothing was written
 
 
 def run(workspace: Workspace, job: Job, runner: Runner, progress: Progress = no_progress) -> list[dict[str, Any]]:
@@ -38,7 +40,7 @@ def run(workspace: Workspace, job: Job, runner: Runner, progress: Progress = no_
             accounts = books.close(staged, kept, published)
             outcome = Outcome(found, staged, kept, plans, published, accounts)
             manifest = manifest_of(workspace, job, head, outcome)
-        with _failure_reported(workspace, head, SetupError):  # another error may come after the manifest was written
+        with _failure_reported(workspace, head, REFUSALS):  # any other error may come after the manifest was written
             promise(workspace, manifest)
         with _delay_reported(workspace, head):
             fulfil(workspace, manifest)
@@ -63,12 +65,12 @@ def _begin(workspace: Workspace, job: Job) -> report.RunHead:
 
 @contextmanager
 def _failure_reported(
-    workspace: Workspace, head: report.RunHead, kind: type[BaseException] = BaseException
+    workspace: Workspace, head: report.RunHead, kinds: tuple[type[BaseException], ...] = (BaseException,)
 ) -> Iterator[None]:
-    """Report that a run failed, if an error of this kind ends it."""
+    """Report that a run failed, if an error of one of these kinds ends it."""
     try:
         yield
-    except kind as error:
+    except kinds as error:
         told = of_system(error) if isinstance(error, OSError) else error
         # On a full disk the report cannot be written either; the next start then does it.
         with suppress(EventLakeError):
