@@ -77,6 +77,9 @@ class InProcess:
         return [function(context, task) for task in tasks]
 
 
+collect_ignore = ["terraform"]  # runs in another environment
+os.environ.pop("COLUMNS", None)  # pytest-xdist sets it, and tables would be cut
+
 IN_BUCKETS = os.environ.get("EVENTLAKE_TEST_LAKE") == "s3"
 _servers: list[S3Server] = []  # where new lakes are made, if all shall be in buckets
 

@@ -12,11 +12,12 @@ import sqlalchemy as sa
 
 from aws import ACCOUNT, REGION, Aws
 from eventlake.aws.session import AwsOptions
+from eventlake.catalog import glue_tables
 from eventlake.catalog.base import Catalog, TableChange
 from eventlake.catalog.embedded import EmbeddedCatalog
 from eventlake.catalog.glue import GlueCatalog
 from eventlake.catalog.mirrored import MirroredCatalog
-from eventlake.errors import PartitionMismatchError
+from eventlake.errors import InvalidSettingsError, PartitionMismatchError
 from eventlake.lake.layout import DatePartition
 from eventlake.schema.evolve import Column
 from eventlake.schema.types import ColumnType
@@ -229,6 +230,46 @@ def test_tables_of_others_are_named_and_left_alone(aws: Aws, glue: GlueCatalog, 
     assert [table.name for table in glue.tables()] == ["track_a"]
 
 
+@pytest.mark.parametrize("theirs", [{"Name": "track_a"}, "another lake"])
+def test_a_table_of_others_is_neither_changed_nor_dropped(
+    aws: Aws, glue: GlueCatalog, database: str, change: TableChange, theirs: Any
+) -> None:
+    glue.prepare(database)
+    if theirs == "another lake":
+        other = GlueCatalog(AwsOptions(REGION), "s3://another/lake", lambda: {"src1": database})
+        other.apply([change], run_id="1", at=1)
+    else:
+        aws.client("glue").create_table(DatabaseName=database, TableInput=theirs)
+    before = told(aws, change)
+    assert glue.prepare(database) == {"track_a"}
+    with pytest.raises(InvalidSettingsError, match="not made by this lake"):
+        glue.apply([change], run_id="2", at=2)
+    glue.drop(database, "track_a")
+    assert told(aws, change) == before
+
+
+def test_a_table_whose_making_was_interrupted_is_not_taken_for_whole(
+    aws: Aws, embedded: EmbeddedCatalog, glue: GlueCatalog, change: TableChange
+) -> None:
+    mirrored = MirroredCatalog(embedded, glue)
+    embedded.apply([replace(change, partitions=HOURS)], run_id="1", at=1)
+    glue.prepare(change.database)
+    half = glue_tables.changed(None, replace(change, partitions=HOURS), f"{ROOT}/{change.location}", run_id="1", at=1)
+    aws.client("glue").create_table(DatabaseName=change.database, TableInput=half)  # and then it died
+    assert glue.tables() == []
+    mirrored.apply([replace(change, added=(), partitions=())], run_id="2", at=2)
+    assert [table.name for table in glue.tables()] == ["track_a"]
+    assert glue.partitions(change.database, "track_a") == list(HOURS)
+
+
+def test_reports_of_somebody_else_stay_theirs(aws: Aws, glue: GlueCatalog, database: str) -> None:
+    glue.register_report("src1", "2026-11-15")
+    other = GlueCatalog(AwsOptions(REGION), "s3://another/lake", lambda: {"src1": database})
+    other.register_report("srcX", "2026-11-15")
+    found = aws.client("glue").get_partitions(DatabaseName="__segment_datalake", TableName="sync_reports")
+    assert "srcX" not in {partition["Values"][0] for partition in found["Partitions"]}
+
+
 def test_old_versions_are_trimmed(aws: Aws, glue: GlueCatalog, change: TableChange) -> None:
     for number in range(6):
         column = Column(f"properties_{number}", ColumnType.STRING, "")
@@ -244,6 +285,7 @@ def test_old_versions_are_trimmed(aws: Aws, glue: GlueCatalog, change: TableChan
     assert versions() == 2
     assert len(glue.tables()[0].schema.columns) == 6
     assert glue.trim_versions(change.database, "track_a", keep=2) == 0
+    assert glue.trim_versions(change.database, "no_such_table", keep=2) == 0
 
 
 def test_reports_have_their_table(aws: Aws, glue: GlueCatalog) -> None:

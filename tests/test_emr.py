@@ -1,6 +1,8 @@
 """Runs on EMR: submitted as a step or a job run, followed, cancelled; on a real Spark of either line."""
 
+import base64
 import functools
+import itertools
 import json
 import os
 import pickle
@@ -8,6 +10,8 @@ import signal
 import subprocess
 import sys
 import tarfile
+import threading
+import time
 import uuid
 from collections.abc import Iterator
 from pathlib import Path
@@ -215,7 +219,17 @@ def test_a_sync_on_emr_serverless(aws: Aws, s3: S3Server, lake: Lake, tmp_path: 
     assert rows(lake.folder) == rows(lake.alone)
 
 
-@pytest.mark.timeout(200)
+def stopped(process: subprocess.Popen[str], nodes: Cluster, kind: signal.Signals) -> tuple[str, str]:
+    """Stop a run as soon as its step is taken; what it said."""
+    try:
+        wait_until(lambda: nodes.commands, "the step is taken")
+        process.send_signal(kind)
+        return process.communicate(timeout=100)
+    finally:
+        process.kill()
+
+
+@pytest.mark.timeout(300)
 @pytest.mark.parametrize("kind", [signal.SIGINT, signal.SIGTERM])
 def test_a_run_that_is_stopped_cancels_its_step(
     aws: Aws, s3: S3Server, lake: Lake, tmp_path: Path, kind: signal.Signals
@@ -225,9 +239,7 @@ def test_a_run_that_is_stopped_cancels_its_step(
     with Cluster(tmp_path, Path(pyspark.__file__).parent, s3.endpoint, lazy=True).running() as nodes:
         words = [PROGRAM, "-C", str(lake.folder), "sync"]
         with subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as sync:
-            wait_until(lambda: nodes.commands, "the step is taken")
-            sync.send_signal(kind)
-            _, told = sync.communicate(timeout=60)
+            _, told = stopped(sync, nodes, kind)
         assert sync.returncode == 130, told
         (step,) = aws.client("emr").list_steps(ClusterId=cluster_id)["Steps"]
         assert step["Status"]["State"] == "CANCELLED"
@@ -236,21 +248,19 @@ def test_a_run_that_is_stopped_cancels_its_step(
     assert ended.status == "failed"
 
 
-@pytest.mark.timeout(200)
+@pytest.mark.timeout(300)
 def test_a_replay_that_is_stopped_ends_its_cluster(aws: Aws, s3: S3Server, lake: Lake, tmp_path: Path) -> None:
     on_emr(lake, a_cluster(aws))
     before = set(emr_backends[ACCOUNT][REGION].clusters)
     with Cluster(tmp_path, Path(pyspark.__file__).parent, s3.endpoint, lazy=True).running() as nodes:
         words = [PROGRAM, "-C", str(lake.folder), "replay", "web", "--all"]
         with subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as replay:
-            wait_until(lambda: nodes.commands, "the step is taken")
-            replay.send_signal(signal.SIGINT)
-            replay.communicate(timeout=60)
+            stopped(replay, nodes, signal.SIGINT)
     (made,) = set(emr_backends[ACCOUNT][REGION].clusters) - before
     assert aws.client("emr").describe_cluster(ClusterId=made)["Cluster"]["Status"]["State"] == "TERMINATED"
 
 
-@pytest.mark.timeout(200)
+@pytest.mark.timeout(300)
 def test_a_step_that_fails_is_told_and_the_next_sync_loads_all(
     aws: Aws, s3: S3Server, lake: Lake, tmp_path: Path
 ) -> None:
@@ -331,7 +341,7 @@ def test_a_cluster_for_a_replay_is_like_the_one_it_stands_for_but_ends() -> None
         "Applications": [{"Name": "Spark", "Version": "3.5.2"}],
         "ServiceRole": "service",
         "Ec2InstanceAttributes": {"Ec2SubnetId": "subnet-1", "IamInstanceProfile": "profile", "Ec2KeyName": ""},
-        "Tags": [{"Key": "vendor", "Value": "eventlake"}],
+        "Tags": [{"Key": "vendor", "Value": "eventlake"}, {"Key": "aws:cloudformation:stack-id", "Value": "x"}],
         "TerminationProtected": True,
     }
     disk = {"VolumeSpecification": {"VolumeType": "gp3", "SizeInGB": 64}, "Device": "/dev/sdb"}
@@ -343,7 +353,8 @@ def test_a_cluster_for_a_replay_is_like_the_one_it_stands_for_but_ends() -> None
             "RequestedInstanceCount": 3,
             "EbsBlockDevices": [disk],
             "BidPrice": "",
-        }
+        },
+        {"InstanceGroupType": "TASK", "InstanceType": "m6g.xlarge", "RequestedInstanceCount": 0},
     ]
     scaling = {"ComputeLimits": {"UnitType": "Instances", "MinimumCapacityUnits": 2, "MaximumCapacityUnits": 8}}
     parts = {
@@ -372,6 +383,7 @@ def test_a_cluster_for_a_replay_is_like_the_one_it_stands_for_but_ends() -> None
         }
     ]
     assert wanted["JobFlowRole"] == "profile"
+    assert wanted["Tags"] == [{"Key": "vendor", "Value": "eventlake"}]
     assert wanted["Applications"] == [{"Name": "Spark"}]
 
 
@@ -390,9 +402,28 @@ def test_a_cluster_of_fleets_is_copied_too() -> None:
         {
             "InstanceFleetType": "CORE",
             "TargetOnDemandCapacity": 8,
+            "TargetSpotCapacity": 0,
             "InstanceTypeConfigs": [{"InstanceType": "m6g.xlarge", "WeightedCapacity": 4}],
         }
     ]
+
+
+def test_nodes_act_in_their_own_role(mailbox: Mailbox) -> None:
+    options = S3Options("http://x", aws=AwsOptions(REGION, "arn:aws:iam::123456789012:role/job", "external"))
+    storage = S3Storage("s3://bucket/lake", options)
+    mailbox.ask(1, Request(double, storage, [1]))
+    asked = mailbox.request(1)
+    assert asked
+    assert asked.context.options == options._replace(aws=AwsOptions(REGION))
+    told = json.loads(base64.urlsafe_b64decode(described(storage, "segment-stage/1")))
+    assert told["options"]["aws"] == {"region": REGION}
+
+
+def test_yarn_finds_nothing_to_replace_in_the_command(storage: S3Storage) -> None:
+    """It takes {{…}} and $ in a command for its own."""
+    submission = Submission("s3://b/a.tar.gz", "s3://b/a.py", {}, "python3.11")
+    for word in submission.on_yarn(described(storage, "segment-stage/1")):
+        assert not set("{}$\\'") & set(word)
 
 
 def test_no_credentials_are_submitted(storage: S3Storage) -> None:
@@ -490,7 +521,9 @@ class Evil:
         return os.system, ("true",)
 
 
-@pytest.mark.parametrize("content", [Evil(), functools.partial(print, "x"), pickle.loads, subprocess.run])
+@pytest.mark.parametrize(
+    "content", [Evil(), functools.partial(print, "x"), pickle.loads, subprocess.run, Path("x"), LocalStorage("x")]
+)
 def test_a_result_that_is_not_one_is_not_read(mailbox: Mailbox, content: Any) -> None:
     mailbox.answer(1, [content])
     with pytest.raises(InternalError, match="which no task returns"):
@@ -526,9 +559,59 @@ def test_a_driver_that_ends_before_it_answers_is_an_error_with_its_logs(tmp_path
     assert not list(tmp_path.rglob("segment-stage/*/*"))
 
 
+def test_a_driver_that_died_is_replaced_for_the_next_source(tmp_path: Path) -> None:
+    launcher = Told(State.FAILED)
+    runner = RemoteRunner(LocalStorage(str(tmp_path)), launcher, patience=60, poll=0.01)
+    with pytest.raises(TransientError, match="it is failed"):
+        runner.run(double, 2, [1])
+
+    def start(session: str) -> str:
+        there = Mailbox(LocalStorage(str(tmp_path)), session)
+        there.greet(parallelism=3, spark="4.3.0")
+        there.answer(1, [2])
+        return session
+
+    launcher.states, launcher.start = [State.RUNNING], start  # type: ignore[method-assign]
+    assert runner.run(double, 2, [1]) == [2]
+    launcher.states = [State.ENDED]
+    runner.close()
+
+
+def test_a_step_that_goes_on_is_not_given_up_and_trouble_on_the_way_is_borne(tmp_path: Path) -> None:
+    launcher = Told(State.RUNNING)
+    runner = RemoteRunner(LocalStorage(str(tmp_path)), launcher, patience=0.5, poll=0.01)
+    done: list[int] = []
+
+    def start(session: str) -> str:
+        there = Mailbox(LocalStorage(str(tmp_path)), session)
+        there.greet(parallelism=3, spark="4.3.0")
+
+        def work() -> None:
+            for number in range(1, 6):
+                time.sleep(0.2)
+                there.tell_progress(1, number)
+            there.answer(1, [0] * 5)
+
+        threading.Thread(target=work, daemon=True).start()
+        return session
+
+    calm, calls = launcher.status, itertools.count()
+
+    def status() -> Status:
+        if next(calls) % 3 == 1:
+            raise TransientError("throttled", fix="wait")
+        return calm()
+
+    launcher.start, launcher.status = start, status  # type: ignore[method-assign]
+    assert runner.run(double, 2, [1, 2, 3, 4, 5], done.append) == [0] * 5
+    assert done[-1] >= 4
+    launcher.states = [State.ENDED]
+    runner.close()
+
+
 def test_a_cluster_that_never_starts_is_given_up(tmp_path: Path) -> None:
     runner = RemoteRunner(LocalStorage(str(tmp_path)), Told(State.WAITING), patience=0.1, poll=0.01)
-    with pytest.raises(TransientError, match=r"within 0\.1 seconds"):
+    with pytest.raises(TransientError, match=r"nothing happened for 0\.1 seconds"):
         runner.run(double, 2, [1])
     runner.close()
 

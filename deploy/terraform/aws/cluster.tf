@@ -4,6 +4,14 @@ locals {
   glue_client  = "com.amazonaws.glue.catalog.metastore.AWSGlueDataCatalogHiveClientFactory"
 }
 
+resource "aws_ec2_tag" "subnet" {
+  count = var.create_cluster && var.tag_subnet ? 1 : 0
+
+  resource_id = var.subnet_id
+  key         = "for-use-with-amazon-emr-managed-policies"
+  value       = "true"
+}
+
 resource "aws_emr_security_configuration" "lake" {
   count = var.create_cluster ? 1 : 0
 
@@ -111,6 +119,7 @@ resource "aws_emr_cluster" "lake" {
   }
 
   depends_on = [
+    aws_ec2_tag.subnet,
     aws_iam_role_policy.service_pass,
     aws_iam_role_policy_attachment.nodes_lake,
     aws_iam_role_policy_attachment.service,

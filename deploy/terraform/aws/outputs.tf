@@ -19,6 +19,9 @@ output "settings" {
       "",
     ],
     var.create_cluster ? [
+      "[spark]",
+      "conf = { \"spark.default.parallelism\" = \"${4 * var.maximum_units}\" }",
+      "",
       "[emr]",
       "cluster_id = \"${aws_emr_cluster.lake[0].id}\"",
       "python = \"python3.11\"",

@@ -64,6 +64,7 @@ data "aws_iam_policy_document" "lake" {
       "s3:GetBucketLocation",
       "s3:GetLifecycleConfiguration",
       "s3:ListBucketMultipartUploads",
+      "s3:PutLifecycleConfiguration",
     ]
     resources = [local.bucket_arn]
   }
@@ -85,7 +86,7 @@ data "aws_iam_policy_document" "lake" {
 
     content {
       sid       = "Key"
-      actions   = ["kms:Decrypt", "kms:GenerateDataKey"]
+      actions   = ["kms:Decrypt", "kms:DescribeKey", "kms:Encrypt", "kms:GenerateDataKey"]
       resources = [statement.value]
     }
   }
@@ -165,8 +166,13 @@ data "aws_iam_policy_document" "submit" {
   }
 
   statement {
-    sid       = "StartForAReplay"
-    actions   = ["elasticmapreduce:AddTags", "elasticmapreduce:RunJobFlow"]
+    sid = "StartForAReplay"
+    actions = [
+      "elasticmapreduce:AddTags",
+      "elasticmapreduce:PutAutoTerminationPolicy",
+      "elasticmapreduce:PutManagedScalingPolicy",
+      "elasticmapreduce:RunJobFlow",
+    ]
     resources = ["arn:${local.partition}:elasticmapreduce:${local.region}:${local.account}:cluster/*"]
 
     condition {
@@ -187,6 +193,41 @@ data "aws_iam_policy_document" "submit" {
       values   = ["elasticmapreduce.amazonaws.com", "ec2.amazonaws.com"]
     }
   }
+}
+
+data "aws_iam_policy_document" "serverless" {
+  count = length(var.serverless_application_arns) > 0 ? 1 : 0
+
+  statement {
+    sid = "JobRuns"
+    actions = [
+      "emr-serverless:CancelJobRun",
+      "emr-serverless:GetApplication",
+      "emr-serverless:GetJobRun",
+      "emr-serverless:StartJobRun",
+    ]
+    resources = flatten([for arn in var.serverless_application_arns : [arn, "${arn}/jobruns/*"]])
+  }
+
+  statement {
+    sid       = "GiveThemTheJobRole"
+    actions   = ["iam:PassRole"]
+    resources = [aws_iam_role.job.arn]
+
+    condition {
+      test     = "StringEquals"
+      variable = "iam:PassedToService"
+      values   = ["emr-serverless.amazonaws.com"]
+    }
+  }
+}
+
+resource "aws_iam_role_policy" "serverless" {
+  count = length(var.serverless_application_arns) > 0 ? 1 : 0
+
+  name   = "submit-job-runs"
+  role   = aws_iam_role.job.id
+  policy = data.aws_iam_policy_document.serverless[0].json
 }
 
 resource "aws_iam_policy" "submit" {
@@ -254,12 +295,45 @@ data "aws_iam_policy_document" "service_pass" {
       values   = ["ec2.amazonaws.com"]
     }
   }
+
+  # Encrypted disks of the nodes.
+  dynamic "statement" {
+    for_each = local.key_arn == null ? [] : [local.key_arn]
+
+    content {
+      actions = [
+        "kms:Decrypt",
+        "kms:DescribeKey",
+        "kms:Encrypt",
+        "kms:GenerateDataKey",
+        "kms:GenerateDataKeyWithoutPlaintext",
+        "kms:ReEncryptFrom",
+        "kms:ReEncryptTo",
+      ]
+      resources = [statement.value]
+    }
+  }
+
+  dynamic "statement" {
+    for_each = local.key_arn == null ? [] : [local.key_arn]
+
+    content {
+      actions   = ["kms:CreateGrant"]
+      resources = [statement.value]
+
+      condition {
+        test     = "Bool"
+        variable = "kms:GrantIsForAWSResource"
+        values   = ["true"]
+      }
+    }
+  }
 }
 
 resource "aws_iam_role_policy" "service_pass" {
   count = var.create_cluster ? 1 : 0
 
-  name   = "give-nodes-their-role"
+  name   = "give-nodes-their-role-and-disks"
   role   = aws_iam_role.service[0].id
   policy = data.aws_iam_policy_document.service_pass[0].json
 }

@@ -84,9 +84,15 @@ variable "create_cluster" {
 }
 
 variable "subnet_id" {
-  description = "Subnet of the cluster; it needs a way to S3, Glue and EMR: an internet gateway, a NAT or VPC endpoints."
+  description = "Subnet of the cluster; it needs a way to S3, Glue and EMR: an internet gateway, a NAT or VPC endpoints. It and its VPC must have the tag `for-use-with-amazon-emr-managed-policies = true`; see tag_subnet."
   type        = string
   default     = null
+}
+
+variable "tag_subnet" {
+  description = "Give the subnet the tag that EMR's own policy asks for. Set to false if whoever made it does."
+  type        = bool
+  default     = true
 }
 
 variable "release_label" {
@@ -128,6 +134,12 @@ variable "idle_timeout" {
   description = "Seconds after which a cluster without steps ends; 0 keeps it."
   type        = number
   default     = 0
+}
+
+variable "serverless_application_arns" {
+  description = "Applications of EMR Serverless that the job role may submit to, and act in."
+  type        = set(string)
+  default     = []
 }
 
 variable "lake_formation" {

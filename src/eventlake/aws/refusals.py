@@ -8,6 +8,7 @@ from eventlake.errors import (
     ExternalIdWrongError,
     InvalidSettingsError,
     PermissionMissingError,
+    SetupError,
     TransientError,
 )
 
@@ -22,6 +23,7 @@ _NOT_ALLOWED = {
     "SignatureDoesNotMatch",
     "UnrecognizedClientException",
 }
+_PAST_A_LIMIT = {"InvalidInputException", "ResourceNumberLimitExceededException"}
 _WRONG = {"ParamValidationError", "ProfileNotFound", "ConfigParseError", "InvalidRegionError"}
 _NO_CREDENTIALS = {"NoCredentialsError", "PartialCredentialsError", "CredentialRetrievalError"}
 _LIBRARIES = ("botocore", "boto3", "s3transfer", "urllib3")
@@ -52,6 +54,15 @@ _RIGHTS: dict[str, tuple[str, type[PermissionMissingError]]] = {
     "DeleteTable": ("glue:DeleteTable", errors.CatalogDeleteDeniedError),
     "BatchDeletePartition": ("glue:BatchDeletePartition", errors.CatalogDeleteDeniedError),
     "DeleteTableVersion": ("glue:DeleteTableVersion", errors.CatalogDeleteDeniedError),
+    "CancelSteps": ("elasticmapreduce:CancelSteps", errors.SubmitDeniedError),
+    "TerminateJobFlows": ("elasticmapreduce:TerminateJobFlows", errors.SubmitDeniedError),
+    "ListSteps": ("elasticmapreduce:ListSteps", errors.JobStatusDeniedError),
+    "ListInstanceGroups": ("elasticmapreduce:ListInstanceGroups", errors.JobStatusDeniedError),
+    "ListInstanceFleets": ("elasticmapreduce:ListInstanceFleets", errors.JobStatusDeniedError),
+    "ListBootstrapActions": ("elasticmapreduce:ListBootstrapActions", errors.JobStatusDeniedError),
+    "GetManagedScalingPolicy": ("elasticmapreduce:GetManagedScalingPolicy", errors.JobStatusDeniedError),
+    "GetApplication": ("emr-serverless:GetApplication", errors.JobStatusDeniedError),
+    "CancelJobRun": ("emr-serverless:CancelJobRun", errors.SubmitDeniedError),
     "AddJobFlowSteps": ("elasticmapreduce:AddJobFlowSteps", errors.SubmitDeniedError),
     "RunJobFlow": ("elasticmapreduce:RunJobFlow and iam:PassRole", errors.SubmitDeniedError),
     "StartJobRun": ("emr-serverless:StartJobRun and iam:PassRole", errors.SubmitDeniedError),
@@ -77,6 +88,8 @@ def told(error: Exception, what: str, options: AwsOptions) -> EventLakeError | N
         right, kind = _RIGHTS.get(operation, ("", PermissionMissingError))
         fix = "give the user or role that runs this the rights that docs/aws.md lists"
         return kind(f"may not {what}: {error}", fix=f"grant {right}; {fix}" if right else fix)
+    if code_of(error) in _PAST_A_LIMIT:
+        return SetupError(f"could not {what}: {error}", fix="see the limits of the account, and what is asked for")
     if name in _WRONG:
         return InvalidSettingsError(f"could not {what}: {error}", fix="correct the settings of aws and s3")
     if type(error).__module__.startswith(_LIBRARIES):

@@ -22,6 +22,7 @@ _ATTEMPTS = 10  # to change a table that others change as well
 # What Glue takes in one call.
 _CREATED_AT_ONCE = 100
 _DELETED_AT_ONCE = 25
+_COLUMNS_AT_ONCE = 10_000  # over all partitions of a call, to keep it small: each has all columns of its table
 
 Item = TypeVar("Item")
 Values = tuple[str, ...]
@@ -71,7 +72,9 @@ class GlueCatalog:
 
     def prepare(self, database: str) -> frozenset[str]:
         self._see_to_database(database)
-        return frozenset(table["Name"] for table in self._tables(database) if not glue_tables.is_ours(table))
+        return frozenset(
+            table["Name"] for table in self._tables(database) if not glue_tables.is_ours(table, self._root)
+        )
 
     def _see_to_database(self, database: str) -> None:
         try:
@@ -103,7 +106,7 @@ class GlueCatalog:
             glue_tables.catalog_table(table, self._root)
             for database in sorted(wanted)
             for table in self._tables(database)
-            if glue_tables.is_ours(table)
+            if glue_tables.is_ours(table, self._root) and glue_tables.is_complete(table)
         ]
         ours = [table for table in found if source_id in (None, table.source_id)]
         return sorted(ours, key=lambda table: (table.database, table.name))
@@ -148,14 +151,25 @@ class GlueCatalog:
             return glue_tables.changed(table, change, location, run_id=run_id, at=at)
 
         place = {"DatabaseName": change.database, "TableName": change.table}
-        before = self._table(change.database, change.table)
+        before = self._own_table(change.database, change.table, change.source_id)
         # Partitions come first: the table still shows that this was not finished, should it end here.
         if before and (change.anew or glue_tables.is_retyped(before, changed(before))):
             self._change_partitions(place, before, changed(before), set(change.partitions) if change.anew else None)
         table = self._write(change.database, change.table, changed)
-        for part in _parts(change.partitions, _CREATED_AT_ONCE):
+        for part in _parts(change.partitions, _at_once(table)):
             inputs = [glue_tables.partition(table, values) for values in part]
             self._no_errors(self._ask("batch_create_partition", **place, PartitionInputList=inputs))
+        if not glue_tables.is_complete(table):
+            self._write(change.database, change.table, glue_tables.completed)
+
+    def _own_table(self, database: str, table: str, source_id: str) -> Described | None:
+        found = self._table(database, table)
+        if found and (not glue_tables.is_ours(found, self._root) or glue_tables.source_of(found) != source_id):
+            raise InvalidSettingsError(
+                f"{database}.{table} in Glue was not made by this lake for this source",
+                fix="two must not write to one table: choose another database, or drop that table in Glue",
+            )
+        return found
 
     def _change_partitions(
         self, place: dict[str, str], before: Described, table: Described, wanted: set[Values] | None
@@ -166,7 +180,7 @@ class GlueCatalog:
             wanted = set()
         kept = [values for values in there if wanted is None or values in wanted]
         gone = [values for values in there if wanted is not None and values not in wanted]
-        for part in _parts(kept, _CREATED_AT_ONCE):
+        for part in _parts(kept, _at_once(table)):
             entries = [
                 {"PartitionValueList": list(values), "PartitionInput": glue_tables.partition(table, values)}
                 for values in part
@@ -206,6 +220,9 @@ class GlueCatalog:
                 raise TransientError(f"Glue refused a partition: {detail}", fix="run it again")
 
     def drop(self, database: str, table: str) -> None:
+        found = self._table(database, table)
+        if found is None or not glue_tables.is_ours(found, self._root):
+            return  # there is none, or it is somebody else's
         try:
             self._ask("delete_table", DatabaseName=database, Name=table)
         except Exception as error:
@@ -226,6 +243,10 @@ class GlueCatalog:
                 glue_tables.as_input(found) if found else {**glue_tables.REPORTS, "StorageDescriptor": storage}
             ),
         )
+        if glue_tables.keys_of(table) != glue_tables.keys_of(glue_tables.REPORTS) or (
+            table["StorageDescriptor"].get("Location") != storage["Location"]
+        ):
+            return  # it is Segment's own, or another lake's: reports are files, and one of them can be shown here
         entry = glue_tables.partition(table, (source_id, day))
         # Segment's folders are in another order, and called otherwise, than the keys of the table.
         entry["StorageDescriptor"]["Location"] = f"{self._root}/{REPORTS}/day={day}/source={source_id}"
@@ -237,11 +258,18 @@ class GlueCatalog:
         if keep < 1:
             raise InvalidSettingsError("the version that is in use must stay", fix="keep at least one")
         place = {"DatabaseName": database, "TableName": table}
+        if self._table(database, table) is None:
+            return 0
         found = [version["VersionId"] for version in self._pages("get_table_versions", "TableVersions", **place)]
         old = sorted(found, key=int, reverse=True)[keep:]
         for version in old:
             self._ask("delete_table_version", **place, VersionId=version)
         return len(old)
+
+
+def _at_once(table: Described) -> int:
+    """How many partitions of a table one call may have."""
+    return max(1, min(_CREATED_AT_ONCE, _COLUMNS_AT_ONCE // max(1, len(glue_tables.types_of(table)))))
 
 
 _OVERTAKEN = "ConcurrentModificationException"

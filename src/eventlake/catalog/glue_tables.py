@@ -15,6 +15,7 @@ SOURCE = "eventlake.source_id"  # a table without it is not ours
 SEGMENT_TYPE = "eventlake.segment_type"
 _POINTER = "eventlake.pointer"
 _HISTORY = "eventlake.history"
+_INCOMPLETE = "eventlake.incomplete"  # until all partitions that it began with are there
 
 _PARQUET = "org.apache.hadoop.hive.ql.io.parquet"
 _FORMAT: Described = {
@@ -25,19 +26,21 @@ _FORMAT: Described = {
         "Parameters": {"serialization.format": "1"},
     },
 }
-# What Glue tells of a table, but does not take back.
-_ONLY_TOLD = (
-    "CatalogId",
-    "CreatedBy",
-    "CreateTime",
-    "DatabaseName",
-    "FederatedTable",
-    "IsMaterializedView",
-    "IsMultiDialectView",
-    "IsRegisteredWithLakeFormation",
-    "Status",
-    "UpdateTime",
-    "VersionId",
+# What Glue takes of what it tells of a table.
+_TAKEN = (
+    "Name",
+    "Description",
+    "Owner",
+    "LastAccessTime",
+    "LastAnalyzedTime",
+    "Retention",
+    "StorageDescriptor",
+    "PartitionKeys",
+    "ViewOriginalText",
+    "ViewExpandedText",
+    "TableType",
+    "Parameters",
+    "TargetTable",
 )
 
 REPORTS: Described = {
@@ -85,13 +88,29 @@ REPORTS: Described = {
 }
 
 
-def is_ours(table: Described) -> bool:
-    return SOURCE in table.get("Parameters", {})
+def is_ours(table: Described, root: str) -> bool:
+    """Whether this lake made a table: another workspace, or whoever wrote there before, may use the same database."""
+    location = table.get("StorageDescriptor", {}).get("Location", "")
+    return SOURCE in table.get("Parameters", {}) and location.startswith(f"{root}/")
+
+
+def source_of(table: Described) -> str:
+    return str(table["Parameters"][SOURCE])
+
+
+def is_complete(table: Described) -> bool:
+    return _INCOMPLETE not in table.get("Parameters", {})
+
+
+def completed(table: Described | None) -> Described:
+    now = as_input(table or {})
+    kept = {key: value for key, value in now.get("Parameters", {}).items() if key != _INCOMPLETE}
+    return {**now, "Parameters": kept}
 
 
 def changed(table: Described | None, change: TableChange, location: str, *, run_id: str, at: int) -> Described:
     """The table after a change. What people added to it stays: comments, parameters, columns of their own."""
-    now: Described = {key: value for key, value in (table or {}).items() if key not in _ONLY_TOLD}
+    now = as_input(table or {})
     storage = dict(now.get("StorageDescriptor", {}))
     columns = [dict(column) for column in storage.get("Columns", ())]
     known = {column["Name"]: column for column in columns}
@@ -108,6 +127,8 @@ def changed(table: Described | None, change: TableChange, location: str, *, run_
             _remember(known[name], "retyped", old, run_id, at)
     ours = {"EXTERNAL": "TRUE", "classification": "parquet"}
     ours |= {SOURCE: change.source_id, SEGMENT_TYPE: change.segment_type}
+    if table is None and change.partitions:
+        ours[_INCOMPLETE] = "true"
     return {
         **now,
         "Name": change.table,
@@ -131,7 +152,7 @@ def _remember(column: Described, change: str, old_type: str | None, run_id: str,
 
 def as_input(table: Described) -> Described:
     """A table as Glue told it, as far as it takes it back."""
-    return {key: value for key, value in table.items() if key not in _ONLY_TOLD}
+    return {key: value for key, value in table.items() if key in _TAKEN}
 
 
 def types_of(table: Described) -> list[tuple[str, str]]:

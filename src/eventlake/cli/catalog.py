@@ -1,5 +1,6 @@
 """`eventlake catalog`: the tables as other engines see them."""
 
+from contextlib import ExitStack
 from typing import Annotated
 
 import typer
@@ -7,6 +8,7 @@ import typer
 from eventlake.catalog.mirrored import MirroredCatalog
 from eventlake.cli import output, state
 from eventlake.cli.state import JsonFlag
+from eventlake.control.locks import only_run
 from eventlake.errors import InvalidSettingsError
 from eventlake.workspace import Workspace
 
@@ -21,7 +23,11 @@ def publish(as_json: JsonFlag = False) -> None:
     tables already, or when tables or partitions were deleted there. What people added in Glue stays.
     """
     place = state.workspace()
-    count = _mirrored(place).publish(run_id="publish", at=place.clock.now())
+    catalog = _mirrored(place)
+    with ExitStack() as held:
+        for source in place.sources.all():  # a run that ends meanwhile would be overtaken
+            held.enter_context(only_run(place.folder / "locks", source.id))
+        count = catalog.publish(run_id="publish", at=place.clock.now())
     if as_json:
         output.print_json({"tables": count})
     else:

@@ -100,7 +100,7 @@ def main() -> None:
         _show_error(str(error), "check that the folder is there, that you may write to it, and that the disk has room")
         sys.exit(1)
     except KeyboardInterrupt:
-        talk.print("Stopped. Nothing of the interrupted run was published.")
+        talk.print("Stopped. Nothing is published by halves: what was committed is finished by the next run.")
         sys.exit(130)
 
 

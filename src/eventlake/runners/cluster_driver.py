@@ -1,8 +1,9 @@
 """The Spark driver on a cluster: does what a run elsewhere asks for, until it says bye or falls silent.
 
-spark-submit … main.py '{"root": "s3://bucket/lake", "options": {…}, "folder": "segment-stage/…"}'
+spark-submit … main.py <base64 of {"root": "s3://bucket/lake", "options": {…}, "folder": "segment-stage/…"}>
 """
 
+import base64
 import json
 import os
 import sys
@@ -21,13 +22,17 @@ SILENCE_SECONDS = 600.0  # after which a run is taken for dead
 
 
 def described(storage: S3Storage, folder: str, silence: float = SILENCE_SECONDS) -> str:
-    """What the driver is told: where its session is. Credentials are not part of it."""
-    options = storage.options._asdict() | {"aws": storage.options.aws._asdict()}
-    return json.dumps({"root": storage.root, "options": options, "folder": folder, "silence": silence})
+    """What the driver is told: where its session is. Neither credentials nor a role: nodes act in their own.
+
+    As base64, for YARN takes braces and dollars in a command for its own.
+    """
+    options = storage.options._asdict() | {"aws": {"region": storage.options.aws.region}}
+    told = {"root": storage.root, "options": options, "folder": folder, "silence": silence}
+    return base64.urlsafe_b64encode(json.dumps(told).encode()).decode()
 
 
 def main() -> None:
-    told = json.loads(sys.argv[1])
+    told = json.loads(base64.urlsafe_b64decode(sys.argv[1]))
     options = told["options"] | {"aws": AwsOptions(**told["options"]["aws"])}
     mailbox = Mailbox(S3Storage(told["root"], S3Options(**options)), told["folder"])
     _Silence(mailbox, told["silence"]).start()
@@ -77,11 +82,18 @@ class _Silence(threading.Thread):
             time.sleep(self._seconds / 20)
             try:
                 now = self._mailbox.life_sign()
+                if self._mailbox.is_over():
+                    self._end("the run is over")
             except EventLakeError:
                 continue
             if now is not None and now != sign:
                 sign, since = now, time.monotonic()
-        sys.stderr.write("eventlake: no sign of life from the run for too long; giving up\n")
+        self._end("no sign of life from the run for too long")
+
+    def _end(self, why: str) -> None:
+        """Give the driver a moment to end by itself, then end it."""
+        time.sleep(self._seconds / 20)
+        sys.stderr.write(f"eventlake: {why}; giving up\n")
         sys.stderr.flush()
         os._exit(1)
 

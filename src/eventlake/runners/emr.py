@@ -7,7 +7,7 @@ from typing import Any
 from eventlake.aws.refusals import code_of, told
 from eventlake.aws.session import AwsOptions, client
 from eventlake.errors import InvalidSettingsError
-from eventlake.runners.remote import State, Status
+from eventlake.runners.remote import NOT_STARTED, State, Status
 from eventlake.runners.submission import Submission
 
 _STATES = {
@@ -108,6 +108,8 @@ class EmrStep:
         return f"step {self._step_id} to cluster {self._cluster_id}"
 
     def status(self) -> Status:
+        if not self._step_id:
+            return NOT_STARTED
         return self._emr.step_status(self._cluster_id, self._step_id, self._logs)
 
     def stop(self) -> None:
@@ -140,6 +142,8 @@ class TransientCluster:
         return f"to cluster {self._cluster_id}, which is made for this run like {self._model_id}"
 
     def status(self) -> Status:
+        if not self._cluster_id:
+            return NOT_STARTED
         steps = self._emr.ask("list_steps", "look at the steps", ClusterId=self._cluster_id)["Steps"]
         cluster = self._emr.cluster(self._cluster_id)
         state = cluster["Status"]["State"]
@@ -177,8 +181,13 @@ def like(model: dict[str, Any], step: dict[str, Any]) -> dict[str, Any]:
     place = model.get("Ec2InstanceAttributes", {})
     subnets = place.get("RequestedEc2SubnetIds") if model.get("InstanceFleets") else None
     instances = _filled(
-        InstanceGroups=[_group(group) for group in model.get("InstanceGroups") or ()],
-        InstanceFleets=[_fleet(fleet) for fleet in model.get("InstanceFleets") or ()],
+        # Managed scaling leaves groups without machines behind.
+        InstanceGroups=[_group(one) for one in model.get("InstanceGroups") or () if one["RequestedInstanceCount"]],
+        InstanceFleets=[
+            _fleet(one)
+            for one in model.get("InstanceFleets") or ()
+            if one.get("TargetOnDemandCapacity") or one.get("TargetSpotCapacity")
+        ],
         KeepJobFlowAliveWhenNoSteps=False,
         TerminationProtected=False,
         Ec2SubnetIds=subnets,
@@ -205,7 +214,8 @@ def like(model: dict[str, Any], step: dict[str, Any]) -> dict[str, Any]:
         EbsRootVolumeSize=model.get("EbsRootVolumeSize"),
         CustomAmiId=model.get("CustomAmiId"),
         LogUri=model.get("LogUri"),
-        Tags=model.get("Tags"),
+        LogEncryptionKmsKeyId=model.get("LogEncryptionKmsKeyId"),
+        Tags=[tag for tag in model.get("Tags") or () if not tag["Key"].startswith("aws:")],
         VisibleToAllUsers=True,
         AutoTerminationPolicy={"IdleTimeout": _IDLE_SECONDS},
         Steps=[step],
@@ -215,7 +225,7 @@ def like(model: dict[str, Any], step: dict[str, Any]) -> dict[str, Any]:
 
 def _filled(**values: Any) -> dict[str, Any]:
     """Without what is not set: EMR refuses empty values."""
-    return {key: value for key, value in values.items() if value not in (None, "", [], {}, 0) or value is False}
+    return {key: value for key, value in values.items() if value not in (None, "", [], {})}
 
 
 def _group(group: dict[str, Any]) -> dict[str, Any]:

@@ -8,7 +8,7 @@ from typing import Any
 from eventlake.aws.refusals import code_of, told
 from eventlake.aws.session import AwsOptions, client
 from eventlake.errors import InvalidSettingsError
-from eventlake.runners.remote import State, Status
+from eventlake.runners.remote import NOT_STARTED, State, Status
 from eventlake.runners.submission import Submission
 
 _STATES = {
@@ -94,6 +94,8 @@ class ServerlessJob:
         return f"job run {self._run_id} to application {self._serverless.application_id}"
 
     def status(self) -> Status:
+        if not self._run_id:
+            return NOT_STARTED
         run = self._serverless.ask("get_job_run", f"look at job run {self._run_id}", jobRunId=self._run_id)["jobRun"]
         detail = f"job run {self._run_id} is {run['state'].lower()}"
         reason = run.get("stateDetails", "")

@@ -14,20 +14,37 @@ Requests are pickles, and whoever may write them may also replace the package th
 machine that has the workspace, so of those only the types that tasks return are read.
 """
 
-import builtins
 import io
 import json
 import pickle
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
+from eventlake.aws.session import AwsOptions
 from eventlake.errors import InternalError
 from eventlake.storage.base import Storage
 
-_PLAIN = {"set", "frozenset", "complex", "bytearray", "range", "slice"}
-_KNOWN = {
+# All that results are made of. What a task returns must be named here.
+_IN_RESULTS = {
+    ("builtins", "frozenset"),
+    ("builtins", "set"),
     ("collections", "Counter"),
-    ("collections", "OrderedDict"),
+    ("eventlake.lake.parquet", "DataFile"),
+    ("eventlake.lake.staging", "IdSegment"),
+    ("eventlake.lake.staging", "Segment"),
+    ("eventlake.schema.evolve", "Sighting"),
+    ("eventlake.schema.types", "Seen"),
+    ("eventlake.sync.dedupe", "Count"),
+    ("eventlake.sync.dedupe", "DedupeResult"),
+    ("eventlake.sync.dedupe", "NewIds"),
+    ("eventlake.sync.inspect", "Difference"),
+    ("eventlake.sync.inspect", "FileSeen"),
+    ("eventlake.sync.inspect", "Messages"),
+    ("eventlake.sync.publish", "Published"),
+    ("eventlake.sync.staged", "FileCount"),
+    ("eventlake.sync.staged", "RawFile"),
+    ("eventlake.sync.staged", "StageResult"),
+    ("eventlake.sync.staged", "StagedTable"),
     ("numpy", "dtype"),
     ("numpy._core.multiarray", "scalar"),
     ("numpy.core.multiarray", "scalar"),
@@ -68,7 +85,9 @@ class Mailbox:
     # The run's side
 
     def ask(self, number: int, request: Request) -> None:
-        self._storage.write(self._path(f"request-{number}"), pickle.dumps(request))
+        content = io.BytesIO()
+        _Requests(content).dump(request)
+        self._storage.write(self._path(f"request-{number}"), content.getvalue())
 
     def greeting(self) -> dict[str, Any] | None:
         """What the driver said when it came up; None before."""
@@ -127,15 +146,17 @@ class Mailbox:
         return self._storage.stat(self._path("bye")) is not None
 
 
+class _Requests(pickle.Pickler):
+    def reducer_override(self, obj: Any) -> Any:
+        if isinstance(obj, AwsOptions):  # nodes act in their own role
+            return AwsOptions, (obj.region,)
+        return NotImplemented
+
+
 class _Results(pickle.Unpickler):
     def find_class(self, module: str, name: str) -> Any:
-        if module == "builtins" and name in _PLAIN:
-            return getattr(builtins, name)
-        is_ours = module.startswith("eventlake.") and "." not in name
-        if is_ours or (module, name) in _KNOWN:
-            found = super().find_class(module, name)
-            if isinstance(found, type) or not is_ours:
-                return found
+        if (module, name) in _IN_RESULTS:
+            return super().find_class(module, name)
         raise InternalError(
             f"a result holds {module}.{name}, which no task returns",
             fix="see who else writes to the lake's staging folder; run it again",

@@ -4,6 +4,7 @@ import itertools
 import threading
 import time
 from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from enum import Enum
 from typing import Any, NamedTuple, Protocol, TypeVar
@@ -35,6 +36,9 @@ class Status(NamedTuple):
     state: State
     detail: str  # in the cluster's words
     logs: str = ""
+
+
+NOT_STARTED = Status(State.FAILED, "it was not started")
 
 
 class Launcher(Protocol):
@@ -70,6 +74,7 @@ class RemoteRunner:
         self._parallelism = 0
         self._numbers = itertools.count(1)
         self._closed = threading.Event()
+        self._since = 0.0  # something happened last
 
     @property
     def parallelism(self) -> int:
@@ -92,9 +97,15 @@ class RemoteRunner:
         mailbox, number = self._open(), next(self._numbers)
         mailbox.ask(number, Request(function, context, tasks))
 
+        done = 0
+
         def look() -> list[Result] | Failure | None:
-            if progress:
-                progress(mailbox.progress(number))
+            nonlocal done
+            now = mailbox.progress(number)
+            if now != done:
+                done, self._since = now, time.monotonic()
+                if progress:
+                    progress(done)
             return mailbox.result(number)
 
         found = self._wait_for(look, function.__name__)
@@ -106,24 +117,33 @@ class RemoteRunner:
 
     def close(self) -> None:
         """End the driver, and what was started for it."""
-        self._closed.set()
         if self._mailbox is None:
             return
         mailbox, self._mailbox = self._mailbox, None
+        is_up, self._parallelism = bool(self._parallelism), 0
+        self._closed.set()
         try:
             with suppress(EventLakeError):
                 mailbox.say_bye()
-                if self._parallelism:  # else it is not up yet, and must not come up
+                if is_up:  # else it must not come up
                     self._wait_for_end()
+            has_ended = self._has_ended()
         finally:
             self._launcher.stop()
-        with suppress(EventLakeError):  # else the bucket's rule does it
-            mailbox.remove()
+        if has_ended:  # else it looks for the last word there; it is swept later
+            with suppress(EventLakeError):
+                mailbox.remove()
+
+    def _has_ended(self) -> bool:
+        try:
+            return self._launcher.status().state in (State.ENDED, State.FAILED)
+        except EventLakeError:
+            return False
 
     def _wait_for_end(self) -> None:
         """Give the driver a moment to end by itself, so that the cluster shows it as a success."""
         deadline = time.monotonic() + 10 * self._poll
-        while self._launcher.status().state in (State.WAITING, State.RUNNING) and time.monotonic() < deadline:
+        while not self._has_ended() and time.monotonic() < deadline:
             time.sleep(self._poll)
 
     def _open(self) -> Mailbox:
@@ -131,39 +151,48 @@ class RemoteRunner:
             # A number, and a time: what is left behind is swept like the staging folders of runs.
             self._mailbox = Mailbox(self._storage, f"{STAGE}/{time.time_ns()}")
             self._mailbox.show_alive(0)
-            threading.Thread(target=self._stay_alive, args=[self._mailbox], daemon=True).start()
-            self._talk(f"submitted {self._launcher.start(self._mailbox.folder)}")
+            self._numbers = itertools.count(1)
+            self._closed = threading.Event()
+            threading.Thread(target=self._stay_alive, args=[self._mailbox, self._closed], daemon=True).start()
+            # In a thread that is waited for: who interrupts this must not leave behind what was just started.
+            with ThreadPoolExecutor(1) as pool:
+                what = pool.submit(self._launcher.start, self._mailbox.folder).result()
+            self._talk(f"submitted {what}")
         return self._mailbox
 
-    def _stay_alive(self, mailbox: Mailbox) -> None:
+    @staticmethod
+    def _stay_alive(mailbox: Mailbox, closed: threading.Event) -> None:
         for count in itertools.count(1):
-            if self._closed.wait(ALIVE_SECONDS):
+            if closed.wait(ALIVE_SECONDS):
                 return
             with suppress(EventLakeError):  # the next one may get through
                 mailbox.show_alive(count)
 
     def _wait_for(self, look: Callable[[], Any], what: str) -> Any:
-        """What `look` finds, as soon as it finds something; an error if the driver ends before."""
-        since, told = time.monotonic(), ""
+        """What `look` finds, as soon as it finds something; an error if the driver ends before, or stands still."""
+        self._since, told = time.monotonic(), ""
+        trouble: TransientError | None = None
         while True:
-            found = look()
-            if found is not None:
-                return found
-            status = self._launcher.status()
-            if status.detail != told:
-                self._talk(f"{status.detail}{f', logs in {status.logs}' if status.logs and not told else ''}")
-                told, since = status.detail, time.monotonic()
-            if status.state in (State.ENDED, State.FAILED):
-                found = look()  # it may have answered with its last breath
+            try:
+                status = self._launcher.status()
+                found = look()  # after the status: it may have answered with its last breath
+            except TransientError as error:  # of the network; hours of work need not be lost for it
+                trouble = error
+            else:
                 if found is not None:
                     return found
-                raise TransientError(
-                    f"the cluster could not {what}: {status.detail}",
-                    fix=f"see {status.logs or 'its logs'}, then run it again: nothing was published",
-                )
-            if time.monotonic() - since > self._patience:
-                raise TransientError(
-                    f"the cluster could not {what} within {self._patience:g} seconds: {status.detail}",
-                    fix=f"see {status.logs or 'its logs'}: is it busy? Then run it again: nothing was published",
+                if status.detail != told:
+                    self._talk(f"{status.detail}{f', logs in {status.logs}' if status.logs and not told else ''}")
+                    told, self._since = status.detail, time.monotonic()
+                if status.state in (State.ENDED, State.FAILED):
+                    self.close()  # another step may start another driver
+                    raise TransientError(
+                        f"the cluster could not {what}: {status.detail}",
+                        fix=f"see {status.logs or 'its logs'}, then run it again: nothing was published",
+                    )
+            if time.monotonic() - self._since > self._patience:
+                raise trouble or TransientError(
+                    f"the cluster could not {what}: nothing happened for {self._patience:g} seconds, and {told}",
+                    fix="see its logs: is it busy? Then run it again: nothing was published",
                 )
             time.sleep(self._poll)
