@@ -181,25 +181,31 @@ def check_tables(clustered: Path, alone: Synced) -> None:
     assert verify(other, other.sources.get("web"), InProcess()) == []
 
 
+@pytest.mark.timeout(600)
 @pytest.mark.parametrize(("step", "shown_by"), [("stage", "staged-*"), ("publish", "data/*/*.parquet")])
 def test_an_executor_killed_in_the_middle_of_a_step_changes_nothing(
-    cluster: Cluster, clustered: Path, alone: Synced, tmp_path: Path, step: str, shown_by: str
+    cluster: Cluster, unsynced: Path, alone: Synced, tmp_path: Path, step: str, shown_by: str
 ) -> None:
-    events = tmp_path / "events"
-    with ThreadPoolExecutor() as other:
-        sync = other.submit(eventlake, clustered, "sync", **on(cluster, events))
-        deadline = time.monotonic() + 100
-        while not list((clustered / "lake" / "segment-stage").glob(f"*/{shown_by}")):  # a task of the step is writing
-            assert not sync.done(), sync.result()
-            assert time.monotonic() < deadline
-            time.sleep(0.005)
-        executors(cluster)[0].kill()
-        report = sync.result()
-
-    assert lost_tasks(events) == {step}
-    assert report[0]["books"] == alone.books
-    check_tables(clustered, alone)
-    assert not list((clustered / "lake" / "segment-stage").glob("*"))
+    lost: set[str] = set()
+    for attempt in range(5):  # the step may be over before the executor is
+        clustered = Path(shutil.copytree(unsynced, tmp_path / f"clustered-{attempt}"))
+        events = tmp_path / f"events-{attempt}"
+        with ThreadPoolExecutor() as other:
+            sync = other.submit(eventlake, clustered, "sync", **on(cluster, events))
+            deadline = time.monotonic() + 100
+            while not list((clustered / "lake" / "segment-stage").glob(f"*/{shown_by}")):  # a task of it is writing
+                assert not sync.done(), sync.result()
+                assert time.monotonic() < deadline
+                time.sleep(0.005)
+            executors(cluster)[0].kill()
+            report = sync.result()
+        assert report[0]["books"] == alone.books
+        check_tables(clustered, alone)
+        assert not list((clustered / "lake" / "segment-stage").glob("*"))
+        lost = lost_tasks(events)
+        if lost:
+            break
+    assert lost == {step}
 
 
 def executors(cluster: Cluster) -> list[psutil.Process]:

@@ -51,8 +51,9 @@ data "aws_iam_policy_document" "lake" {
     actions   = ["s3:ListBucket"]
     resources = [local.bucket_arn]
 
+    # IfExists: a request for an object that is not there has no prefix, and must be told so instead of being refused.
     condition {
-      test     = "StringLike"
+      test     = "StringLikeIfExists"
       variable = "s3:prefix"
       values   = local.prefixes
     }
