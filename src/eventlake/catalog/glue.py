@@ -4,13 +4,13 @@ Nothing here needs a lock. A table is read, changed and written under its versio
 read again. Partitions that are there already stay as they are.
 """
 
-import functools
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any, TypeVar
 
-from eventlake.aws.refusals import code_of, told
-from eventlake.aws.session import AwsOptions, client
+from eventlake.aws.refusals import code_of
+from eventlake.aws.service import Service
+from eventlake.aws.session import AwsOptions
 from eventlake.catalog import glue_tables
 from eventlake.catalog.base import SYSTEM_DATABASE, CatalogTable, SchemaEvent, TableChange
 from eventlake.catalog.glue_tables import Described
@@ -23,6 +23,8 @@ _ATTEMPTS = 10  # to change a table that others change as well
 _CREATED_AT_ONCE = 100
 _DELETED_AT_ONCE = 25
 _COLUMNS_AT_ONCE = 10_000  # over all partitions of a call, to keep it small: each has all columns of its table
+
+_GONE, _THERE, _OVERTAKEN = "EntityNotFoundException", "AlreadyExistsException", "ConcurrentModificationException"
 
 Item = TypeVar("Item")
 Values = tuple[str, ...]
@@ -39,27 +41,17 @@ class GlueCatalog:
         *,
         catalog_id: str | None = None,
     ) -> None:
-        self._options = options
+        self._glue = Service(
+            "glue", options, for_the_caller=(_GONE, _THERE, _OVERTAKEN), max_pool_connections=2 * _AT_ONCE
+        )
         self._root = root.rstrip("/")
         self._databases = databases
         self._account = {"CatalogId": catalog_id} if catalog_id else {}
 
-    @functools.cached_property
-    def _client(self) -> Any:
-        return client("glue", self._options, max_pool_connections=2 * _AT_ONCE)
-
     def _ask(self, method: str, **asked: Any) -> Any:
         """Carry out one call. An answer that says that a thing is or is not there is for the caller."""
-        try:
-            return getattr(self._client, method)(**self._account, **asked)
-        except Exception as error:
-            if code_of(error) in ("EntityNotFoundException", "AlreadyExistsException", _OVERTAKEN):
-                raise
-            place = ".".join(str(asked[key]) for key in ("DatabaseName", "TableName", "Name") if key in asked)
-            problem = told(error, f"{method} {place}".strip() + " in Glue", self._options)
-            if problem is None:
-                raise
-            raise problem from error
+        place = ".".join(str(asked[key]) for key in ("DatabaseName", "TableName", "Name") if key in asked)
+        return self._glue.ask(method, f"{method} {place}".strip() + " in Glue", **self._account, **asked)
 
     def _pages(self, method: str, key: str, **asked: Any) -> Iterator[Described]:
         token: dict[str, str] = {}
@@ -80,7 +72,7 @@ class GlueCatalog:
         try:
             self._ask("get_database", Name=database)
         except Exception as error:
-            if code_of(error) != "EntityNotFoundException":
+            if code_of(error) != _GONE:
                 raise
         else:
             return
@@ -89,14 +81,14 @@ class GlueCatalog:
         try:
             self._ask("create_database", DatabaseInput=wanted)
         except Exception as error:
-            if code_of(error) != "AlreadyExistsException":
+            if code_of(error) != _THERE:
                 raise
 
     def _tables(self, database: str) -> list[Described]:
         try:
             return list(self._pages("get_tables", "TableList", DatabaseName=database))
         except Exception as error:
-            if code_of(error) != "EntityNotFoundException":
+            if code_of(error) != _GONE:
                 raise
             return []
 
@@ -113,17 +105,14 @@ class GlueCatalog:
 
     def partitions(self, database: str, table: str) -> list[Values]:
         try:
-            found = [tuple(partition["Values"]) for partition in self._partitions(database, table)]
+            place = {"DatabaseName": database, "TableName": table}
+            pages = self._pages("get_partitions", "Partitions", **place, ExcludeColumnSchema=True)
+            found = [tuple(partition["Values"]) for partition in pages]
         except Exception as error:
-            if code_of(error) != "EntityNotFoundException":
+            if code_of(error) != _GONE:
                 raise
             return []
         return sorted(found)
-
-    def _partitions(self, database: str, table: str) -> Iterator[Described]:
-        return self._pages(
-            "get_partitions", "Partitions", DatabaseName=database, TableName=table, ExcludeColumnSchema=True
-        )
 
     def history(self, database: str, table: str) -> list[SchemaEvent]:
         found = self._table(database, table)
@@ -133,7 +122,7 @@ class GlueCatalog:
         try:
             found: Described = self._ask("get_table", DatabaseName=database, Name=table)["Table"]
         except Exception as error:
-            if code_of(error) != "EntityNotFoundException":
+            if code_of(error) != _GONE:
                 raise
             return None
         return found
@@ -204,7 +193,7 @@ class GlueCatalog:
                     is_larger = not glue_tables.is_retyped(found, new)
                     self._ask("update_table", **place, VersionId=found["VersionId"], SkipArchive=is_larger)
             except Exception as error:
-                if code_of(error) not in (_OVERTAKEN, "AlreadyExistsException"):
+                if code_of(error) not in (_OVERTAKEN, _THERE):
                     raise
                 continue
             return new
@@ -216,7 +205,7 @@ class GlueCatalog:
         """Raise what was wrong with a part of a batch; that a thing is there, or is not any more, is right."""
         for error in answer.get("Errors", ()):
             detail = error.get("ErrorDetail", {})
-            if detail.get("ErrorCode") not in ("AlreadyExistsException", "EntityNotFoundException"):
+            if detail.get("ErrorCode") not in (_THERE, _GONE):
                 raise TransientError(f"Glue refused a partition: {detail}", fix="run it again")
 
     def drop(self, database: str, table: str) -> None:
@@ -226,7 +215,7 @@ class GlueCatalog:
         try:
             self._ask("delete_table", DatabaseName=database, Name=table)
         except Exception as error:
-            if code_of(error) != "EntityNotFoundException":
+            if code_of(error) != _GONE:
                 raise
 
     def not_shown(self, source_id: str) -> list[tuple[str, str]]:
@@ -270,9 +259,6 @@ class GlueCatalog:
 def _at_once(table: Described) -> int:
     """How many partitions of a table one call may have."""
     return max(1, min(_CREATED_AT_ONCE, _COLUMNS_AT_ONCE // max(1, len(glue_tables.types_of(table)))))
-
-
-_OVERTAKEN = "ConcurrentModificationException"
 
 
 def _parts(items: Sequence[Item], size: int) -> Iterator[Sequence[Item]]:

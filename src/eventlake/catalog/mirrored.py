@@ -16,13 +16,13 @@ class MirroredCatalog:
 
     def __init__(self, truth: Catalog, mirror: Catalog) -> None:
         self._truth = truth
-        self.mirror = mirror
+        self._mirror = mirror
 
     def prepare(self, database: str) -> frozenset[str]:
-        taken = self.mirror.prepare(database) | self._truth.prepare(database)
+        taken = self._mirror.prepare(database) | self._truth.prepare(database)
         ours = [table for table in self._truth.tables() if table.database == database]
         sources = sorted({table.source_id for table in ours})
-        shown = {table.name: table.partition_keys for source in sources for table in self.mirror.tables(source)}
+        shown = {table.name: table.partition_keys for source in sources for table in self._mirror.tables(source)}
         for table in ours:
             keys = shown.get(table.name, table.partition_keys)
             if keys != table.partition_keys:
@@ -45,19 +45,19 @@ class MirroredCatalog:
     def apply(self, changes: Sequence[TableChange], *, run_id: str, at: int) -> None:
         self._truth.apply(changes, run_id=run_id, at=at)
         sources = sorted({change.source_id for change in changes})
-        shown = {(table.database, table.name) for source in sources for table in self.mirror.tables(source)}
+        shown = {(table.database, table.name) for source in sources for table in self._mirror.tables(source)}
         known = {(table.database, table.name): table for table in self._truth.tables()}
         names = [(change.database, change.table) for change in changes]
         whole = [
             self._whole(change, known[name], all_partitions=name not in shown)
             for name, change in zip(names, changes, strict=True)
         ]
-        self.mirror.apply(whole, run_id=run_id, at=at)
+        self._mirror.apply(whole, run_id=run_id, at=at)
 
     def publish(self, *, run_id: str, at: int) -> int:
         """Show every table with all its columns and partitions, as if the other catalog were empty; how many."""
         tables = self._truth.tables()
-        self.mirror.apply(
+        self._mirror.apply(
             [self._whole(unchanged(table), table, all_partitions=True) for table in tables], run_id=run_id, at=at
         )
         return len(tables)
@@ -70,10 +70,10 @@ class MirroredCatalog:
 
     def drop(self, database: str, table: str) -> None:
         self._truth.drop(database, table)
-        self.mirror.drop(database, table)
+        self._mirror.drop(database, table)
 
     def not_shown(self, source_id: str) -> list[tuple[str, str]]:
-        shown = {(table.database, table.name): table for table in self.mirror.tables(source_id)}
+        shown = {(table.database, table.name): table for table in self._mirror.tables(source_id)}
         wrong = []
         for table in self._truth.tables(source_id):
             name, there = f"{table.database}.{table.name}", shown.get((table.database, table.name))
@@ -82,11 +82,11 @@ class MirroredCatalog:
                 continue
             if {(c.name, c.type) for c in table.schema.columns} - {(c.name, c.type) for c in there.schema.columns}:
                 wrong.append((name, "columns are missing, or have other types"))
-            known = set(self.mirror.partitions(table.database, table.name))
+            known = set(self._mirror.partitions(table.database, table.name))
             missing = [values for values in self._truth.partitions(table.database, table.name) if values not in known]
             if missing:
                 wrong.append((name, f"{len(missing)} partitions are missing: {'/'.join(missing[0])}, …"))
         return wrong
 
     def register_report(self, source_id: str, day: str) -> None:
-        self.mirror.register_report(source_id, day)
+        self._mirror.register_report(source_id, day)

@@ -2,8 +2,7 @@
 
 import uuid
 
-from eventlake.aws.refusals import told
-from eventlake.aws.session import client
+from eventlake.aws.service import Service
 from eventlake.catalog.base import SYSTEM_DATABASE, TableChange
 from eventlake.cli.checks import SkippedStep
 from eventlake.lake.layout import STAGE
@@ -27,14 +26,7 @@ def identity(place: Workspace) -> str:
     """Who acts: shows that credentials are there, and that the role can be assumed."""
     if place.settings.s3.endpoint and not place.settings.aws.role_arn:
         raise SkippedStep("is for Amazon's own servers")
-    options = place.settings.aws.options
-    try:
-        found = client("sts", options).get_caller_identity()
-    except Exception as error:
-        problem = told(error, "ask STS who this is", options)
-        if problem is None:
-            raise
-        raise problem from error
+    found = Service("sts", place.settings.aws.options).ask("get_caller_identity", "ask STS who this is")
     return str(found["Arn"])
 
 

@@ -1,11 +1,10 @@
 """Spark on EMR: as a step of a cluster that is there, or on one that is made for a run and ended with it."""
 
-import functools
 from collections.abc import Callable
 from typing import Any
 
-from eventlake.aws.refusals import code_of, told
-from eventlake.aws.session import AwsOptions, client
+from eventlake.aws.service import Service
+from eventlake.aws.session import AwsOptions
 from eventlake.errors import InvalidSettingsError
 from eventlake.runners.remote import NOT_STARTED, State, Status
 from eventlake.runners.submission import Submission
@@ -20,28 +19,11 @@ _GONE = ("TERMINATING", "TERMINATED", "TERMINATED_WITH_ERRORS")
 _IDLE_SECONDS = 3600  # after which EMR ends a cluster that was left behind
 
 
-class Emr:
-    """Calls to EMR, with errors that say who must act."""
+class Emr(Service):
+    """What is asked of EMR."""
 
     def __init__(self, options: AwsOptions) -> None:
-        self._options = options
-
-    @functools.cached_property
-    def _client(self) -> Any:
-        return client("emr", self._options)
-
-    def ask(self, method: str, what: str, **asked: Any) -> Any:
-        try:
-            return getattr(self._client, method)(**asked)
-        except Exception as error:
-            if code_of(error) in ("InvalidRequestException", "ValidationException"):
-                raise InvalidSettingsError(
-                    f"could not {what}: {error}", fix="check emr.cluster_id and that the cluster runs, in this region"
-                ) from error
-            problem = told(error, what, self._options)
-            if problem is None:
-                raise
-            raise problem from error
+        super().__init__("emr", options, hint="check emr.cluster_id and that the cluster runs, in this region")
 
     def cluster(self, cluster_id: str) -> dict[str, Any]:
         found: dict[str, Any] = self.ask("describe_cluster", f"look at cluster {cluster_id}", ClusterId=cluster_id)

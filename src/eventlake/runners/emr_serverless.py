@@ -1,13 +1,11 @@
 """Spark on EMR Serverless: one job run of an application."""
 
-import functools
 import shlex
 from collections.abc import Callable
 from typing import Any
 
-from eventlake.aws.refusals import code_of, told
-from eventlake.aws.session import AwsOptions, client
-from eventlake.errors import InvalidSettingsError
+from eventlake.aws.service import Service
+from eventlake.aws.session import AwsOptions
 from eventlake.runners.remote import NOT_STARTED, State, Status
 from eventlake.runners.submission import Submission
 
@@ -22,29 +20,15 @@ _STATES = {
 }
 
 
-class Serverless:
-    """Calls about one application, with errors that say who must act."""
+class Serverless(Service):
+    """What is asked about one application."""
 
     def __init__(self, options: AwsOptions, application_id: str) -> None:
-        self._options = options
+        super().__init__("emr-serverless", options, hint="check emr.application_id and emr.execution_role_arn")
         self.application_id = application_id
 
-    @functools.cached_property
-    def _client(self) -> Any:
-        return client("emr-serverless", self._options)
-
     def ask(self, method: str, what: str, **asked: Any) -> Any:
-        try:
-            return getattr(self._client, method)(applicationId=self.application_id, **asked)
-        except Exception as error:
-            if code_of(error) in ("ResourceNotFoundException", "ValidationException"):
-                raise InvalidSettingsError(
-                    f"could not {what}: {error}", fix="check emr.application_id and emr.execution_role_arn"
-                ) from error
-            problem = told(error, what, self._options)
-            if problem is None:
-                raise
-            raise problem from error
+        return super().ask(method, what, applicationId=self.application_id, **asked)
 
     def state(self) -> str:
         found = self.ask("get_application", f"look at application {self.application_id}")["application"]
