@@ -29,7 +29,7 @@ packages = $$(grep '^[a-z].*==' $(1) | grep -vc win32)
 help: # only the lines with two number signs are shown
 	@awk 'BEGIN { FS = ":.*## "; print "make TARGET [PYTHON=python3.12] [ARGS=\"...\"]" } \
 	  /^##@ / { printf "\n%s\n", substr($$0, 5) } \
-	  /^[a-z-]+:.*## / { printf "  %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	  /^[a-z0-9-]+:.*## / { printf "  %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 ##@ Try it
 
