@@ -13,7 +13,7 @@ import tarfile
 import threading
 import time
 import uuid
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -23,7 +23,8 @@ import pytest
 from moto.emr.models import emr_backends
 
 from aws import ACCOUNT, REGION, Aws, rights_checked
-from conftest import InProcess
+from conftest import InProcess, SetClock, track
+from conftest import Lake as LocalLake
 from eventlake.aws.session import AwsOptions
 from eventlake.demo.events import Recipe, write_archive
 from eventlake.errors import InternalError, InvalidSettingsError, PermissionMissingError, TransientError
@@ -36,6 +37,8 @@ from eventlake.runners.remote import RemoteRunner, State, Status
 from eventlake.runners.submission import Submission
 from eventlake.storage.local import LocalStorage
 from eventlake.storage.s3 import S3Options, S3Storage
+from eventlake.sync import jobs
+from eventlake.sync.repair import repair
 from eventlake.sync.verify import verify
 from eventlake.workspace import Workspace
 from needs import not_there
@@ -427,17 +430,18 @@ def test_nodes_act_in_their_own_role(mailbox: Mailbox) -> None:
 
 def test_yarn_finds_nothing_to_replace_in_the_command(storage: S3Storage) -> None:
     """It takes {{…}} and $ in a command for its own."""
-    submission = Submission("s3://b/a.tar.gz", "s3://b/a.py", {}, "python3.11")
-    for word in submission.on_yarn(described(storage, "segment-stage/1")):
+    submission = Submission("s3://b/a.tar.gz", "s3://b/a.py", {}, "python3.11", functools.partial(described, storage))
+    for word in submission.on_yarn("segment-stage/1"):
         assert not set("{}$\\'") & set(word)
 
 
 def test_no_credentials_are_submitted(storage: S3Storage) -> None:
-    words = Submission("s3://b/a.tar.gz", "s3://b/a.py", {}, "python3.11").on_yarn(
-        described(storage, "segment-stage/1")
-    )
-    assert os.environ["AWS_SECRET_ACCESS_KEY"] not in " ".join(words)
-    assert os.environ["AWS_ACCESS_KEY_ID"] not in " ".join(words)
+    submission = Submission("s3://b/a.tar.gz", "s3://b/a.py", {}, "python3.11", functools.partial(described, storage))
+    *words, told = submission.on_yarn("segment-stage/1")
+    submitted = " ".join(words) + base64.urlsafe_b64decode(told).decode()
+    assert storage.root in submitted
+    assert os.environ["AWS_SECRET_ACCESS_KEY"] not in submitted
+    assert os.environ["AWS_ACCESS_KEY_ID"] not in submitted
 
 
 # Rights
@@ -458,7 +462,7 @@ def test_a_right_on_the_cluster_that_is_missing_is_named(
     monkeypatch.setenv("AWS_ACCESS_KEY_ID", user.key)
     monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", user.secret)
     emr = Emr(AwsOptions(REGION, aws.role(without=[action])))
-    step = EmrStep(emr, cluster_id, Submission("s3://b/a", "s3://b/m", {}, "python3.11"), lambda session: session)
+    step = EmrStep(emr, cluster_id, Submission("s3://b/a", "s3://b/m", {}, "python3.11", str))
 
     def submit_and_follow() -> None:
         step.start("segment-stage/1")
@@ -473,7 +477,7 @@ def test_a_right_on_the_cluster_that_is_missing_is_named(
 def test_a_cluster_that_is_gone_is_a_wrong_setting(aws: Aws) -> None:
     cluster_id = a_cluster(aws)
     aws.client("emr").terminate_job_flows(JobFlowIds=[cluster_id])
-    step = EmrStep(Emr(AwsOptions(REGION)), cluster_id, Submission("a", "b", {}, "python3.11"), lambda session: session)
+    step = EmrStep(Emr(AwsOptions(REGION)), cluster_id, Submission("a", "b", {}, "python3.11", str))
     with pytest.raises(InvalidSettingsError, match="is terminated"):
         step.start("segment-stage/1")
 
@@ -520,6 +524,46 @@ def test_what_is_asked_arrives(mailbox: Mailbox) -> None:
     assert mailbox.result(1) == [2, 4, 6]
     mailbox.answer(2, Failure("NoSpaceError", "full", "make room"))
     assert mailbox.result(2) == Failure("NoSpaceError", "full", "make room")
+
+
+class ThroughMailbox(InProcess):
+    """Carries out tasks here, but lets them and their results travel."""
+
+    def __init__(self, mailbox: Mailbox) -> None:
+        self._mailbox = mailbox
+        self.asked: set[str] = set()
+
+    def run(
+        self,
+        function: Callable[[Any, Any], Any],
+        context: Any,
+        tasks: Sequence[Any],
+        progress: Callable[[int], None] | None = None,
+    ) -> list[Any]:
+        self._mailbox.ask(1, Request(function, context, tasks))
+        asked = self._mailbox.request(1)
+        assert asked
+        self.asked.add(asked.function.__name__)
+        self._mailbox.answer(1, [asked.function(asked.context, task) for task in asked.tasks])
+        results = self._mailbox.result(1)
+        assert isinstance(results, list)
+        return results
+
+
+def test_whatever_tasks_return_arrives(mailbox: Mailbox, tmp_path: Path) -> None:
+    runner = ThroughMailbox(mailbox)
+    lake = LocalLake(tmp_path / "workspace", runner, clock=SetClock())
+    lake.sync_of(track("A", "m1", properties={"n": 1, "text": "x"}), track("A", "m1"), track("B", "m2"), b"broken")
+    lake.sync_of(track("A", "m3", properties={"n": "no number"}))
+    lake.run(jobs.replay(lake.source, None, None))
+    (file, *_) = [file for file in lake.workspace.ledger.data_files("src1") if file.segment_type == "track_b"]
+    lake.workspace.storage.delete(file.path)
+    found = verify(lake.workspace, lake.source, runner)
+    assert "m2" in " ".join(finding.detail for finding in found)
+    repair(lake.workspace, lake.source, found, runner)
+    assert verify(lake.workspace, lake.source, runner) == []
+    steps = {"stage", "dedupe", "publish"}
+    assert runner.asked == steps | {"inspect_raw", "inspect_data", "inspect_index", "difference", "names_of"}
 
 
 class Evil:

@@ -36,16 +36,19 @@ def launcher(place: Workspace, *, transient: bool) -> Launcher:
     settings, storage = place.settings, _bucket(place)
     made = _provided(place, storage)
     submission = Submission(
-        storage.full(made.archive), storage.full(made.entry), settings.spark.conf, settings.emr.python
+        storage.full(made.archive),
+        storage.full(made.entry),
+        settings.spark.conf,
+        settings.emr.python,
+        functools.partial(described, storage),
     )
-    describe = functools.partial(described, storage)
     options = settings.aws.options
     if settings.runner == "emr-serverless":
         application = Serverless(options, str(settings.emr.application_id))
         role = str(settings.emr.execution_role_arn)
-        return ServerlessJob(application, role, submission, describe, logs=storage.full("logs/"))
+        return ServerlessJob(application, role, submission, logs=storage.full("logs/"))
     kind = TransientCluster if transient else EmrStep
-    return kind(Emr(options), str(settings.emr.cluster_id), submission, describe)
+    return kind(Emr(options), str(settings.emr.cluster_id), submission)
 
 
 def _provided(place: Workspace, storage: S3Storage) -> Package:

@@ -1,6 +1,5 @@
 """Spark on EMR: as a step of a cluster that is there, or on one that is made for a run and ended with it."""
 
-from collections.abc import Callable
 from typing import Any
 
 from eventlake.aws.service import Service
@@ -47,12 +46,9 @@ class Emr(Service):
         step = self.ask("describe_step", f"look at step {step_id}", ClusterId=cluster_id, StepId=step_id)["Step"]
         status = step["Status"]
         why = status.get("FailureDetails", {})
-        reason = why.get("Message") or why.get("Reason") or status.get("StateChangeReason", {}).get("Message") or ""
-        detail = f"step {step_id} on {cluster_id} is {status['State'].lower().replace('_', ' ')}"
+        where = why.get("LogFile") or (f"{logs}{cluster_id}/steps/{step_id}/" if logs else "")
         return Status(
-            _STATES.get(status["State"], State.FAILED),
-            f"{detail}: {reason}" if reason else detail,
-            why.get("LogFile") or (f"{logs}{cluster_id}/steps/{step_id}/" if logs else ""),
+            _STATES.get(status["State"], State.FAILED), f"step {step_id} on {cluster_id} {_is(status)}", where
         )
 
 
@@ -61,7 +57,7 @@ def check_cluster(emr: Emr, cluster_id: str) -> dict[str, Any]:
     cluster = emr.cluster(cluster_id)
     if cluster["Status"]["State"] in _GONE:
         raise InvalidSettingsError(
-            f"cluster {cluster_id} is {cluster['Status']['State'].lower().replace('_', ' ')}",
+            f"cluster {cluster_id} {_is(cluster['Status'])}",
             fix="start another one and set emr.cluster_id",
         )
     return cluster
@@ -70,11 +66,10 @@ def check_cluster(emr: Emr, cluster_id: str) -> dict[str, Any]:
 class EmrStep:
     """A `Launcher` that adds a step to a cluster."""
 
-    def __init__(self, emr: Emr, cluster_id: str, submission: Submission, described: Callable[[str], str]) -> None:
+    def __init__(self, emr: Emr, cluster_id: str, submission: Submission) -> None:
         self._emr = emr
         self._cluster_id = cluster_id
         self._submission = submission
-        self._described = described
         self._step_id = ""
         self._logs = ""
 
@@ -84,7 +79,7 @@ class EmrStep:
             "add_job_flow_steps",
             f"submit to cluster {self._cluster_id}",
             JobFlowId=self._cluster_id,
-            Steps=[_step(self._submission, self._described(session))],
+            Steps=[_step(self._submission, session)],
         )
         self._step_id = added["StepIds"][0]
         return f"step {self._step_id} to cluster {self._cluster_id}"
@@ -108,17 +103,16 @@ class EmrStep:
 class TransientCluster:
     """A `Launcher` that starts a cluster like another one for a single step, and ends it."""
 
-    def __init__(self, emr: Emr, model_id: str, submission: Submission, described: Callable[[str], str]) -> None:
+    def __init__(self, emr: Emr, model_id: str, submission: Submission) -> None:
         self._emr = emr
         self._model_id = model_id
         self._submission = submission
-        self._described = described
         self._cluster_id = ""
         self._logs = ""
 
     def start(self, session: str) -> str:
         model = self._emr.model(self._model_id)
-        wanted = like(model, _step(self._submission, self._described(session)))
+        wanted = like(model, _step(self._submission, session))
         self._logs = _logs_of(model)
         self._cluster_id = self._emr.ask("run_job_flow", "start a cluster", **wanted)["JobFlowId"]
         return f"to cluster {self._cluster_id}, which is made for this run like {self._model_id}"
@@ -130,11 +124,9 @@ class TransientCluster:
         cluster = self._emr.cluster(self._cluster_id)
         state = cluster["Status"]["State"]
         if state in _GONE or not steps:
-            reason = cluster["Status"].get("StateChangeReason", {}).get("Message", "")
-            detail = f"cluster {self._cluster_id} is {state.lower().replace('_', ' ')}"
             where = f"{self._logs}{self._cluster_id}/" if self._logs else ""
             ended = State.FAILED if state in _GONE else State.WAITING
-            return Status(ended, f"{detail}: {reason}" if reason else detail, where)
+            return Status(ended, f"cluster {self._cluster_id} {_is(cluster['Status'])}", where)
         return self._emr.step_status(self._cluster_id, steps[0]["Id"], self._logs)
 
     def stop(self) -> None:
@@ -142,16 +134,24 @@ class TransientCluster:
             self._emr.ask("terminate_job_flows", f"end cluster {self._cluster_id}", JobFlowIds=[self._cluster_id])
 
 
+def _is(status: dict[str, Any]) -> str:
+    """The state of a step or a cluster, and why it has it."""
+    why = status.get("FailureDetails", {})
+    reason = why.get("Message") or why.get("Reason") or status.get("StateChangeReason", {}).get("Message")
+    state = f"is {status['State'].lower().replace('_', ' ')}"
+    return f"{state}: {reason}" if reason else state
+
+
 def _logs_of(cluster: dict[str, Any]) -> str:
     found = str(cluster.get("LogUri", "")).replace("s3n://", "s3://")
     return found if not found or found.endswith("/") else f"{found}/"
 
 
-def _step(submission: Submission, described: str) -> dict[str, Any]:
+def _step(submission: Submission, session: str) -> dict[str, Any]:
     return {
         "Name": "eventlake",
         "ActionOnFailure": "CONTINUE",
-        "HadoopJarStep": {"Jar": "command-runner.jar", "Args": submission.on_yarn(described)},
+        "HadoopJarStep": {"Jar": "command-runner.jar", "Args": submission.on_yarn(session)},
     }
 
 

@@ -1,7 +1,6 @@
 """Spark on EMR Serverless: one job run of an application."""
 
 import shlex
-from collections.abc import Callable
 from typing import Any
 
 from eventlake.aws.service import Service
@@ -43,14 +42,12 @@ class ServerlessJob:
         serverless: Serverless,
         role_arn: str,
         submission: Submission,
-        described: Callable[[str], str],
         *,
         logs: str,
     ) -> None:
         self._serverless = serverless
         self._role_arn = role_arn
         self._submission = submission
-        self._described = described
         self._logs = logs
         self._run_id = ""
 
@@ -68,7 +65,7 @@ class ServerlessJob:
             jobDriver={
                 "sparkSubmit": {
                     "entryPoint": self._submission.entry,
-                    "entryPointArguments": [self._described(session)],
+                    "entryPointArguments": [self._submission.describe(session)],
                     "sparkSubmitParameters": parameters,
                 }
             },

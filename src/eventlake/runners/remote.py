@@ -3,9 +3,10 @@
 import itertools
 import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
+from dataclasses import dataclass, field
 from enum import Enum
 from typing import Any, NamedTuple, Protocol, TypeVar
 
@@ -21,6 +22,7 @@ Context = TypeVar("Context")
 
 POLL_SECONDS = 2.0
 ALIVE_SECONDS = 30.0
+LOOKS_PER_STATUS = 5
 
 
 class State(Enum):
@@ -70,19 +72,17 @@ class RemoteRunner:
         self._talk = talk
         self._patience = patience
         self._poll = poll
-        self._mailbox: Mailbox | None = None
-        self._parallelism = 0
-        self._numbers = itertools.count(1)
-        self._closed = threading.Event()
+        self._session: _Session | None = None
         self._since = 0.0  # something happened last
 
     @property
     def parallelism(self) -> int:
-        if not self._parallelism:
-            greeting = self._wait_for(self._open().greeting, "start")
-            self._parallelism = int(greeting["parallelism"])
-            self._talk(f"Spark {greeting['spark']} runs there, {self._parallelism} tasks at once")
-        return self._parallelism
+        session = self._open()
+        if not session.parallelism:
+            greeting = self._wait_for(session.mailbox.greeting, "start")
+            session.parallelism = int(greeting["parallelism"])
+            self._talk(f"Spark {greeting['spark']} runs there, {session.parallelism} tasks at once")
+        return session.parallelism
 
     def run(
         self,
@@ -94,9 +94,9 @@ class RemoteRunner:
         if not tasks:
             return []
         _ = self.parallelism  # it is up
-        mailbox, number = self._open(), next(self._numbers)
+        session = self._open()
+        mailbox, number = session.mailbox, next(session.numbers)
         mailbox.ask(number, Request(function, context, tasks))
-
         done = 0
 
         def look() -> list[Result] | Failure | None:
@@ -117,22 +117,21 @@ class RemoteRunner:
 
     def close(self) -> None:
         """End the driver, and what was started for it."""
-        if self._mailbox is None:
+        if self._session is None:
             return
-        mailbox, self._mailbox = self._mailbox, None
-        is_up, self._parallelism = bool(self._parallelism), 0
-        self._closed.set()
+        session, self._session = self._session, None
+        session.closed.set()
         try:
             with suppress(EventLakeError):
-                mailbox.say_bye()
-                if is_up:  # else it must not come up
+                session.mailbox.say_bye()
+                if session.parallelism:  # it is up; else it must not come up
                     self._wait_for_end()
             has_ended = self._has_ended()
         finally:
             self._launcher.stop()
         if has_ended:  # else it looks for the last word there; it is swept later
             with suppress(EventLakeError):
-                mailbox.remove()
+                session.mailbox.remove()
 
     def _has_ended(self) -> bool:
         try:
@@ -146,39 +145,37 @@ class RemoteRunner:
         while not self._has_ended() and time.monotonic() < deadline:
             time.sleep(self._poll)
 
-    def _open(self) -> Mailbox:
-        if self._mailbox is None:
+    def _open(self) -> "_Session":
+        if self._session is None:
             # A number, and a time: what is left behind is swept like the staging folders of runs.
-            self._mailbox = Mailbox(self._storage, f"{STAGE}/{time.time_ns()}")
-            self._mailbox.show_alive(0)
-            self._numbers = itertools.count(1)
-            self._closed = threading.Event()
-            threading.Thread(target=self._stay_alive, args=[self._mailbox, self._closed], daemon=True).start()
+            session = self._session = _Session(Mailbox(self._storage, f"{STAGE}/{time.time_ns()}"))
+            session.mailbox.show_alive(0)
+            threading.Thread(target=session.stay_alive, daemon=True).start()
             # In a thread that is waited for: who interrupts this must not leave behind what was just started.
-            with ThreadPoolExecutor(1) as pool:
-                what = pool.submit(self._launcher.start, self._mailbox.folder).result()
+            try:
+                with ThreadPoolExecutor(1) as pool:
+                    what = pool.submit(self._launcher.start, session.mailbox.folder).result()
+            except EventLakeError:
+                self.close()  # the next source may have more luck
+                raise
             self._talk(f"submitted {what}")
-        return self._mailbox
-
-    @staticmethod
-    def _stay_alive(mailbox: Mailbox, closed: threading.Event) -> None:
-        for count in itertools.count(1):
-            if closed.wait(ALIVE_SECONDS):
-                return
-            with suppress(EventLakeError):  # the next one may get through
-                mailbox.show_alive(count)
+        return self._session
 
     def _wait_for(self, look: Callable[[], Any], what: str) -> Any:
         """What `look` finds, as soon as it finds something; an error if the driver ends before, or stands still."""
         self._since, told = time.monotonic(), ""
         trouble: TransientError | None = None
+        status: Status | None = None
+        looks = itertools.count()
         while True:
             try:
-                status = self._launcher.status()
+                if next(looks) % LOOKS_PER_STATUS == 0 or status is None:  # AWS allows less than one such call a second
+                    status = self._launcher.status()
                 found = look()  # after the status: it may have answered with its last breath
             except TransientError as error:  # of the network; hours of work need not be lost for it
                 trouble = error
             else:
+                trouble = None
                 if found is not None:
                     return found
                 if status.detail != told:
@@ -196,3 +193,20 @@ class RemoteRunner:
                     fix="see its logs: is it busy? Then run it again: nothing was published",
                 )
             time.sleep(self._poll)
+
+
+@dataclass
+class _Session:
+    """One driver, from its submission to its end."""
+
+    mailbox: Mailbox
+    numbers: Iterator[int] = field(default_factory=lambda: itertools.count(1))  # of requests
+    closed: threading.Event = field(default_factory=threading.Event)
+    parallelism: int = 0  # as it told when it came up
+
+    def stay_alive(self) -> None:
+        for count in itertools.count(1):
+            if self.closed.wait(ALIVE_SECONDS):
+                return
+            with suppress(EventLakeError):  # the next one may get through
+                self.mailbox.show_alive(count)

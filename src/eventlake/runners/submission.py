@@ -1,6 +1,6 @@
 """The spark-submit that starts a driver on a cluster."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import NamedTuple
 
 ENVIRONMENT = "environment"  # the folder into which Spark unpacks the package
@@ -14,6 +14,7 @@ class Submission(NamedTuple):
     entry: str  # URI of the script
     conf: Mapping[str, str]
     python: str  # the interpreter on the nodes
+    describe: Callable[[str], str]  # what the driver is told of a session
 
     @property
     def configuration(self) -> dict[str, str]:
@@ -25,7 +26,7 @@ class Submission(NamedTuple):
             **self.conf,
         }
 
-    def on_yarn(self, described: str) -> list[str]:
+    def on_yarn(self, session: str) -> list[str]:
         """The words of the command, as an EMR step takes them."""
         conf = {
             "spark.yarn.appMasterEnv.EVENTLAKE_PYTHON": self.python,
@@ -34,4 +35,13 @@ class Submission(NamedTuple):
             **self.configuration,
         }
         options = [word for key, value in conf.items() for word in ("--conf", f"{key}={value}")]
-        return ["spark-submit", "--deploy-mode", "cluster", "--name", "eventlake", *options, self.entry, described]
+        return [
+            "spark-submit",
+            "--deploy-mode",
+            "cluster",
+            "--name",
+            "eventlake",
+            *options,
+            self.entry,
+            self.describe(session),
+        ]
