@@ -5,10 +5,12 @@ import os
 import pickle
 import subprocess
 import sys
+import threading
 import uuid
 from collections.abc import Callable
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import pytest
 
@@ -189,6 +191,28 @@ def test_a_database_that_may_not_be_made_but_is_there_is_used(on_aws: OnAws) -> 
     assert lake.tables() == ["track_a"]
 
 
+def test_a_table_that_is_partitioned_in_another_way_is_reported(on_aws: OnAws) -> None:
+    lake = on_aws.lake()
+    lake.sync_of(track("A", "m1"))
+    database, glue = lake.source.settings.database, on_aws.aws.client("glue")
+    table = glue.get_table(DatabaseName=database, Name="track_a")["Table"]
+    right = {key: table[key] for key in ("Name", "StorageDescriptor", "PartitionKeys", "TableType", "Parameters")}
+    glue.update_table(DatabaseName=database, TableInput=right | {"PartitionKeys": [{"Name": "date", "Type": "string"}]})
+    lake.put(track("A", "m2"))
+    with pytest.raises(InvalidSettingsError, match="partitioned by date"):
+        lake.sync()
+    ended = lake.workspace.runs.latest(1)[0]
+    assert ended.report
+    assert (ended.status, ended.report[0]["error_code"]) == ("failed", "invalid_settings.date_partition")
+
+    glue.update_table(DatabaseName=database, TableInput=right)
+    lake.sync()
+    assert lake.query(f"select message_id from {database}.track_a order by 1") == [
+        {"message_id": "m1"},
+        {"message_id": "m2"},
+    ]
+
+
 def test_a_table_of_somebody_else_is_not_written_to(on_aws: OnAws) -> None:
     lake = on_aws.lake()
     database = lake.source.settings.database
@@ -273,21 +297,98 @@ def test_a_role_is_assumed_in_other_processes_too(on_aws: OnAws) -> None:
     assert done.stdout == b"content"
 
 
-# The doctor
+class Overloaded(BaseHTTPRequestHandler):
+    """An S3 that refuses two requests, as S3 does while it makes room for a higher rate of them."""
+
+    requests: ClassVar[list[str]] = []
+
+    def do_GET(self) -> None:
+        self.requests.append(self.path)
+        if len(self.requests) <= 2:
+            self.answer(503, b"<Error><Code>SlowDown</Code><Message>Please reduce your request rate.</Message></Error>")
+        else:
+            self.answer(200, b"content")
+
+    def answer(self, status: int, body: bytes) -> None:
+        self.send_response(status)
+        self.send_header("Content-Length", str(len(body)))
+        self.end_headers()
+        self.wfile.write(body)
+
+    def log_message(self, *_: Any) -> None:
+        """Not into the output of the tests."""
 
 
-def doctor(lake: Lake, *options: str, **variables: str) -> dict[str, dict[str, Any]]:
+def test_a_bucket_that_slows_us_down_is_asked_again(on_aws: OnAws) -> None:
+    with ThreadingHTTPServer(("127.0.0.1", 0), Overloaded) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        options = S3Options(f"http://127.0.0.1:{server.server_port}", path_style=True, aws=AwsOptions(REGION))
+        assert S3Storage("s3://bucket/lake", options).read("one") == b"content"
+        server.shutdown()
+    assert Overloaded.requests == ["/bucket/lake/one"] * 3
+
+
+# Commands
+
+
+def command(lake: Lake, *words: str, **variables: str) -> subprocess.CompletedProcess[str]:
     program = Path(sys.executable).with_name("eventlake")
-    words = [str(program), "-C", str(lake.workspace.folder), "doctor", "--json", *options]
-    done = subprocess.run(
-        words,
+    return subprocess.run(
+        [str(program), "-C", str(lake.workspace.folder), *words],
         env=os.environ | variables,
         stdin=subprocess.DEVNULL,
         capture_output=True,
+        text=True,
         timeout=200,
         check=False,
     )
-    return {step["step"]: step for step in json.loads(done.stdout)}
+
+
+def test_all_tables_are_shown_in_glue_on_demand(on_aws: OnAws) -> None:
+    lake = on_aws.lake()
+    lake.sync_of(track("A", "m1"), track("B", "m2"))
+    database, glue = lake.source.settings.database, on_aws.aws.client("glue")
+    glue.delete_table(DatabaseName=database, Name="track_a")
+    assert "2 tables" in command(lake, "catalog", "publish").stderr
+    assert json.loads(command(lake, "catalog", "publish", "--json").stdout) == {"tables": 2}
+    assert {table["Name"] for table in glue.get_tables(DatabaseName=database)["TableList"]} == {"track_a", "track_b"}
+    partitions = glue.get_partitions(DatabaseName=database, TableName="track_a")["Partitions"]
+    assert [partition["Values"] for partition in partitions] == [["2026-11-15", "10"]]
+
+
+def test_old_versions_are_trimmed_on_demand(on_aws: OnAws) -> None:
+    lake = on_aws.lake()
+    lake.sync_of(track("A", "m1"))
+    database, glue = lake.source.settings.database, on_aws.aws.client("glue")
+    table = glue.get_table(DatabaseName=database, Name="track_a")["Table"]
+    keep = ("Name", "StorageDescriptor", "PartitionKeys", "TableType", "Parameters")
+    for number in range(5):
+        edited = {key: table[key] for key in keep} | {"Description": str(number)}
+        glue.update_table(DatabaseName=database, TableInput=edited)
+    count = len(glue.get_table_versions(DatabaseName=database, TableName="track_a")["TableVersions"])
+    told = json.loads(command(lake, "catalog", "trim", "--keep", "2", "--json").stdout)
+    assert told == {"deleted": {f"{database}.track_a": count - 2}}
+    assert len(glue.get_table_versions(DatabaseName=database, TableName="track_a")["TableVersions"]) == 2
+    assert glue.get_table(DatabaseName=database, Name="track_a")["Table"]["Description"] == "4"
+    assert "0 old versions of 1 tables" in command(lake, "catalog", "trim").stderr
+
+
+def test_tables_are_shown_in_no_glue_that_is_not_set(tmp_path: Path) -> None:
+    done = command(Lake(tmp_path / "workspace", InProcess()), "catalog", "publish")
+    assert done.returncode == 2
+    assert 'kind = "glue"' in done.stderr
+
+
+def test_a_setting_that_is_wrong_is_told_with_its_code(on_aws: OnAws) -> None:
+    done = command(on_aws.lake(), "sync", EVENTLAKE_AWS__REGION="europe")
+    assert done.returncode == 2
+    assert "aws.region" in done.stderr
+    assert "invalid_settings.configuration" in done.stderr
+
+
+def doctor(lake: Lake, *options: str, **variables: str) -> dict[str, dict[str, Any]]:
+    told = command(lake, "doctor", "--json", *options, **variables).stdout
+    return {step["step"]: step for step in json.loads(told)}
 
 
 def test_the_doctor_tries_every_right_by_name(on_aws: OnAws) -> None:

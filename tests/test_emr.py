@@ -89,6 +89,12 @@ def eventlake(folder: Path, *words: str) -> list[Any]:
     return [json.loads(line) for line in done.stdout.splitlines()]
 
 
+def doctor(folder: Path) -> dict[str, dict[str, Any]]:
+    words = [PROGRAM, "-C", str(folder), "doctor", "--json"]
+    done = subprocess.run(words, stdin=subprocess.DEVNULL, capture_output=True, timeout=200, check=False)
+    return {step["step"]: step for step in json.loads(done.stdout)}
+
+
 @pytest.fixture(scope="module")
 def bucket(s3: S3Server) -> str:
     """One for all tests here, so that the package is made once."""
@@ -215,9 +221,12 @@ def test_a_sync_on_emr_serverless(aws: Aws, s3: S3Server, lake: Lake, tmp_path: 
     (lake.folder / "eventlake.toml").write_text(f'runner = "emr-serverless"\n{text}{emr}')
     (tmp_path / "nodes").mkdir()
     with Cluster(tmp_path / "nodes", Path(pyspark.__file__).parent, s3.endpoint).running() as nodes:
+        steps = doctor(lake.folder)
+        assert application in steps["cluster: job status"]["detail"]
+        assert steps["cluster: submit job"]["status"] == "passed", steps["cluster: submit job"]
         report = eventlake(lake.folder, "sync")
-        (run,) = client.list_job_runs(applicationId=application)["jobRuns"]
-        assert run["state"] == "SUCCESS", nodes.log()
+        runs = client.list_job_runs(applicationId=application)["jobRuns"]
+        assert [run["state"] for run in runs] == ["SUCCESS", "SUCCESS"], nodes.log()
     assert report[0]["books"] == eventlake(lake.alone, "sync")[0]["books"]
     assert rows(lake.folder) == rows(lake.alone)
 
@@ -480,6 +489,18 @@ def test_a_cluster_that_is_gone_is_a_wrong_setting(aws: Aws) -> None:
     step = EmrStep(Emr(AwsOptions(REGION)), cluster_id, Submission("a", "b", {}, "python3.11", str))
     with pytest.raises(InvalidSettingsError, match="is terminated"):
         step.start("segment-stage/1")
+
+
+def test_the_doctor_does_not_submit_to_a_cluster_that_is_gone(aws: Aws, lake: Lake) -> None:
+    cluster_id = a_cluster(aws)
+    on_emr(lake, cluster_id)
+    aws.client("emr").terminate_job_flows(JobFlowIds=[cluster_id])
+    steps = doctor(lake.folder)
+    status, submitted = steps["cluster: job status"], steps["cluster: submit job"]
+    assert (status["status"], status["code"]) == ("failed", "invalid_settings")
+    assert "emr.cluster_id" in status["fix"]
+    assert (submitted["status"], submitted["detail"]) == ("skipped", "needs cluster: job status")
+    assert aws.client("emr").list_steps(ClusterId=cluster_id)["Steps"] == []
 
 
 @pytest.mark.parametrize(
