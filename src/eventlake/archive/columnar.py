@@ -111,7 +111,7 @@ class ColumnReader:
         account.fail(~account.object((), structure, found))
         whole = (account.length == prepared.length) & (account.nulls == prepared.nulls)
         whole &= ~(account.failed | prepared.odd)
-        return Read(whole, [_only(leaf, whole) for leaf in account.leaves])
+        return Read(whole, account.leaves)
 
     def _found(self, lines: pa.Array, structure: dict[str, Any]) -> pa.StructArray | None:
         """The known places of lines, each as JSON text."""
@@ -158,8 +158,3 @@ def _joined(parts: list[Read]) -> Read:
             for (path, kind), same in leaves.items()
         ],
     )
-
-
-def _only(leaf: Leaf, lines: Array) -> Leaf:
-    which = lines[leaf.rows]
-    return leaf if which.all() else leaf._replace(rows=leaf.rows[which], values=leaf.values.filter(pa.array(which)))

@@ -36,10 +36,13 @@ class PreparedLines:
     def __init__(self, lines: Sequence[bytes]) -> None:
         if b'": ' in lines[0] or lines[0].endswith(b"\r"):  # some write spaces, or lines as Windows does
             lines = [_without_spaces(line) for line in lines]
+        content = _together(lines)
+        if not _is_utf8(content):
+            lines = [line if _is_utf8(line) else b"" for line in lines]
+            content = _together(lines)
         self.length = np.fromiter(map(len, lines), np.int64, len(lines))
-        content = bytearray(b"\n".join([*_utf8(lines), bytes(_WINDOW)]))
+        self._ends = np.cumsum(self.length + 1)
         data = np.frombuffer(content, np.uint8)
-        self._ends = np.flatnonzero(data == ord("\n")) + 1
         colons = np.flatnonzero(data == ord(":"))
         colons = colons[_BEFORE_COLONS[data[colons - 1]]]
         after = data[colons + 1]
@@ -74,15 +77,16 @@ def _without_spaces(line: bytes) -> bytes:
         return line
 
 
-def _utf8(lines: Sequence[bytes]) -> Sequence[bytes]:
-    """The lines; those that are not UTF-8 are empty."""
-    return lines if all(map(bytes.isascii, lines)) else [line if _is_utf8(line) else b"" for line in lines]
+def _together(lines: Sequence[bytes]) -> bytearray:
+    return bytearray(b"\n").join([*lines, bytes(_WINDOW)])
 
 
-def _is_utf8(line: bytes) -> bool:
+def _is_utf8(content: bytes | bytearray) -> bool:
+    """Also of many megabytes, without a copy as text."""
+    buffers = [None, pa.py_buffer(np.array([0, len(content)], np.int32)), pa.py_buffer(content)]
     try:
-        line.decode()
-    except UnicodeDecodeError:
+        pa.Array.from_buffers(pa.binary(), 1, buffers).cast(pa.string())
+    except pa.ArrowInvalid:
         return False
     return True
 

@@ -28,7 +28,7 @@ class WholeLines:
         self._leaves = read.leaves
         self._tables: list[TableBuffer] = []
         self._table_of = np.full(len(read.whole), -1)  # its number, for each line
-        self._find_tables(table_for)
+        self._find_tables(read.whole, table_for)
         self._leave_out_without_id()
         self._leave_out_shared_columns()
 
@@ -44,8 +44,9 @@ class WholeLines:
                 return leaf.rows, leaf.values
         return np.empty(0, np.int64), pa.array([], pa.string())
 
-    def _find_tables(self, table_for: Callable[[str, str], TableBuffer | None]) -> None:
+    def _find_tables(self, whole: Array, table_for: Callable[[str, str], TableBuffer | None]) -> None:
         calls, call_of = self._numbered("type")
+        call_of[~whole] = -1
         events, event_of = self._numbered("event")
         event_of[call_of != _number(calls, "track")] = -1
         pairs, pair_of = np.unique(call_of * (len(events) + 1) + event_of + 1, return_inverse=True)
@@ -101,7 +102,7 @@ class WholeLines:
         files = file_of[order]
         hashes = [ids.message_hash(text) for text in self._in_order(order, "messageId")]
         received = received_micros(self._in_order(order, "receivedAt"), files.tolist(), day_of_file)
-        digests = np.fromiter((crc32(lines[line]) for line in order), "<u4", len(order))
+        digests = np.fromiter(map(crc32, map(lines.__getitem__, order.tolist())), "<u4", len(order))
         return ids.Ids({**ids.from_digests(hashes), "received": received, "digest": digests, "file": files})
 
     def _in_order(self, order: Array, key: str) -> list[Any]:
