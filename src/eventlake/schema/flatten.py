@@ -75,25 +75,25 @@ class TableColumns:
         self.objects = 0
         self._limit = max(column_limit, len(self.known))
         self._new: set[str] = set()
-        self._own: dict[tuple[str, ...], bool] = {}  # path → whether it has its column to itself
-        self._owners: dict[str, tuple[str, ...]] = {}
+        self._own: dict[str, bool] = {}  # place → whether it has its column to itself
+        self._owned: set[str] = set()  # columns that some place has to itself
 
     @property
     def max_objects(self) -> int:
         return self._limit * 4
 
-    def has_own(self, path: tuple[str, ...]) -> bool:
-        """Whether values from here go to a column that is for this place only, whatever else an event holds.
+    def has_own(self, name: str, place: str) -> bool:
+        """Whether values from this place go to a column of this name that is for them only, whatever else comes.
 
         The first place that asks for a column gets it. The answer is the same ever after.
         """
-        if path not in self._own:
-            name = names.column_name(*path)
-            self._own[path] = name not in self._owners and self.refused(name, pointer(path)) is None
-            if self._own[path]:
-                self._owners[name] = path
+        own = self._own.get(place)
+        if own is None:
+            own = self._own[place] = name not in self._owned and self.refused(name, place) is None
+            if own:
+                self._owned.add(name)
                 self.add(name)
-        return self._own[path]
+        return own
 
     def refused(self, name: str, place: str) -> str | None:
         """Why a column cannot be had for this place."""

@@ -26,6 +26,7 @@ class WholeLines:
 
     def __init__(self, read: Read, table_for: Callable[[str, str], TableBuffer | None]) -> None:
         self._leaves = read.leaves
+        self._places = [Place(names.column_name(*leaf.path), pointer(leaf.path), leaf.kind) for leaf in read.leaves]
         self._tables: list[TableBuffer] = []
         self._table_of = np.full(len(read.whole), -1)  # its number, for each line
         self._find_tables(read.whole, table_for)
@@ -76,10 +77,10 @@ class WholeLines:
         self._table_of[~has_id] = -1
 
     def _leave_out_shared_columns(self) -> None:
-        for leaf in self._leaves:
+        for leaf, place in zip(self._leaves, self._places, strict=True):
             tables = self._table_of[leaf.rows]
-            for number in np.flatnonzero(np.bincount(tables + 1, minlength=1)[1:]):
-                if not self._tables[number].columns.has_own(leaf.path):
+            for number in np.flatnonzero(np.bincount(tables + 1, minlength=1)[1:]).tolist():
+                if not self._tables[number].columns.has_own(place.column, place.pointer):
                     self._table_of[leaf.rows[tables == number]] = -1
 
     def by_table(
@@ -119,12 +120,11 @@ class WholeLines:
         rank = np.full(len(self._table_of), len(order))
         rank[order] = np.arange(len(order))
         columns: list[list[tuple[Place, pa.Array]]] = [[] for _ in self._tables]
-        for leaf in self._leaves:
-            place = Place(names.column_name(*leaf.path), pointer(leaf.path), leaf.kind)
+        for leaf, place in zip(self._leaves, self._places, strict=True):
             sorting = np.argsort(tables[leaf.rows], kind="stable")
             ranks, values = rank[leaf.rows[sorting]], leaf.values.take(pa.array(sorting))
             bounds = np.searchsorted(ranks, starts)
-            for number in np.flatnonzero(bounds[1:] > bounds[:-1]):
+            for number in np.flatnonzero(bounds[1:] > bounds[:-1]).tolist():
                 start, stop = bounds[number], bounds[number + 1]
                 rows = starts[number + 1] - starts[number]
                 part = values.slice(start, stop - start)
