@@ -28,7 +28,6 @@ import pyarrow as pa
 
 from eventlake.archive.account import MAX_DEPTH, VALUE, Account, Leaf, Read
 from eventlake.archive.prepared_lines import EMPTY, PreparedLines
-from eventlake.lake.ids import Array
 from eventlake.schema.exact_json import encode
 
 _AT_ONCE = 16_384  # lines; more take more memory

@@ -15,9 +15,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from eventlake.events import instants
-from eventlake.schema import instant_columns
+from eventlake.schema import instant_columns, numbers
 from eventlake.schema.kinds import Kind, Typed
-from eventlake.schema.numbers import to_decimal, to_decimals
+from eventlake.schema.numbers import to_decimal
 from eventlake.schema.types import ColumnType
 
 _WHOLE = re.compile(r"-?[1-9]\d{0,18}|0", re.ASCII)
@@ -59,15 +59,17 @@ def cast(column: Typed, target: ColumnType, *, keep_rounded: bool = True) -> Cas
     at_once = _cast_at_once(column, target)
     if at_once is not None:
         return Cast(at_once, [])
+    at_once, left = _cast_plain(column, target)
     to_cell = _ONE_BY_ONE.get((column.kind, target)) or (lambda _: _Cell(None, f"not a {target.value}"))
     cells: list[Any] = []
     misfits = []
-    for row, value in enumerate(column.values.to_pylist()):
-        cell = _Cell(None) if value is None else to_cell(value)
+    for row, value in zip(pc.indices_nonzero(left).to_pylist(), column.values.filter(left).to_pylist(), strict=True):
+        cell = to_cell(value)
         cells.append(cell.value)
         if cell.reason and (keep_rounded or not cell.rounded):
             misfits.append(Misfit(row, value_text(column.kind, value), cell.reason))
-    return Cast(pa.array(cells, _CELLS.get(target, target.arrow)).cast(target.arrow), misfits)
+    looked_at = pa.array(cells, _CELLS.get(target, target.arrow)).cast(target.arrow)
+    return Cast(pc.replace_with_mask(at_once, left, looked_at), misfits)
 
 
 # Timestamp cells are made from microseconds: datetime objects would be slower and say nothing more.
@@ -86,11 +88,22 @@ def _cast_at_once(column: Typed, target: ColumnType) -> pa.Array | None:
         case (Kind.INTEGER, ColumnType.DECIMAL):
             return pc.cast(column.values, target.arrow)
         case (Kind.NUMBER, ColumnType.DECIMAL):
-            return to_decimals(column.values)
+            return numbers.to_decimals(column.values)
         case (Kind.TEXT, ColumnType.TIMESTAMP):
             return instant_columns.parse_all(column.values)
         case _:
             return None
+
+
+def _cast_plain(column: Typed, target: ColumnType) -> tuple[pa.Array, pa.Array]:
+    """The values that need no closer look, cast at once, and which are left: most often few are at fault."""
+    are_plain = _ARE_PLAIN.get((column.kind, target))
+    if are_plain:
+        plain = are_plain(column.values)
+        made = _cast_at_once(Typed(column.kind, pc.if_else(plain, column.values, None)), target)
+        if made is not None:
+            return made, pc.invert(plain).fill_null(False)
+    return pa.nulls(len(column.values), target.arrow), column.values.is_valid()
 
 
 def _text_to_bigint(text: str) -> _Cell:
@@ -144,6 +157,12 @@ _ONE_BY_ONE: dict[tuple[Kind, ColumnType], Callable[[Any], _Cell]] = {
     (Kind.NUMBER, ColumnType.DECIMAL): _number_to_decimal,
     (Kind.TEXT, ColumnType.BOOLEAN): _text_to_boolean,
     (Kind.TEXT, ColumnType.TIMESTAMP): _text_to_timestamp,
+}
+
+
+_ARE_PLAIN: dict[tuple[Kind, ColumnType], Callable[[pa.Array], pa.Array]] = {
+    (Kind.NUMBER, ColumnType.DECIMAL): numbers.are_plain,
+    (Kind.TEXT, ColumnType.TIMESTAMP): instant_columns.are_plain,
 }
 
 

@@ -44,9 +44,14 @@ def to_decimal(number: str) -> tuple[Decimal, bool] | None:
 _PLAIN = r"^-?\d{1,25}(\.\d{1,6})?$"
 
 
+def are_plain(numbers: pa.Array) -> pa.Array:
+    """Which numbers need no closer look."""
+    return pc.match_substring_regex(numbers, _PLAIN)
+
+
 def to_decimals(numbers: pa.Array) -> pa.Array | None:
     """A column of numbers at once; None if any needs a closer look."""
-    return pc.cast(numbers, ARROW) if pc.all(pc.match_substring_regex(numbers, _PLAIN)).as_py() else None
+    return pc.cast(numbers, ARROW) if pc.all(are_plain(numbers)).as_py() else None
 
 
 def fits_decimal(number: str) -> bool:
