@@ -24,6 +24,7 @@ def stage_tasks(files: Sequence[RawFile], parallelism: int) -> list[list[RawFile
     """Raw files packed into tasks of about equal work."""
     size = sum(file.size for file in files)
     wanted = max(parallelism, size // BYTES_PER_STAGE_TASK, len(files) // FILES_PER_STAGE_TASK)
+    wanted += -wanted % parallelism  # else some cores do nothing while others do the last tasks
     return packed([(file, file.size + BYTES_TO_OPEN_A_FILE) for file in files], wanted)
 
 
