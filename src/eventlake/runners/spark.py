@@ -33,7 +33,7 @@ Progress = Callable[[int], None]
 
 
 class SparkRunner:
-    """Runs tasks on Spark. The session starts with the first task and ends with `close`.
+    """Runs tasks on Spark, which starts with the first task and ends with `close`.
 
     What spark-submit started has neither a master nor a log of its own to choose. A step in which no task ends for
     `patience` seconds is given up.
@@ -47,7 +47,7 @@ class SparkRunner:
         self._log = log
         self._patience = patience
         self._place = log or "the logs of the cluster"
-        self._session: Any = None
+        self._started: Any = None
 
     @property
     def parallelism(self) -> int:
@@ -60,9 +60,9 @@ class SparkRunner:
 
     @property
     def _context(self) -> Any:
-        if self._session is None:
-            self._session = self._start()
-        return self._session.sparkContext
+        if self._started is None:
+            self._started = self._start()
+        return self._started
 
     def run(
         self,
@@ -104,22 +104,22 @@ class SparkRunner:
         return TransientError(f"Spark could not {step}: {_reason(error)}", fix=fix)
 
     def _start(self) -> Any:
-        from pyspark.sql import SparkSession  # noqa: PLC0415 - half a second that most commands can do without
+        # Half a second that most commands can do without. No session is made: SQL would take another.
+        from pyspark import SparkConf, SparkContext  # noqa: PLC0415
 
-        builder = SparkSession.builder.appName("eventlake")
+        conf = SparkConf().setAppName("eventlake")
         if self._master is None:
-            return builder.getOrCreate()
+            return SparkContext.getOrCreate(conf)
         os.environ.setdefault("JAVA_HOME", str(java_home()))
         os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
         if self._master.startswith("local"):
             os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
-        builder = builder.master(self._master)
+        conf.setMaster(self._master)
         local = {"spark.driver.extraJavaOptions": java_options()} if self._master.startswith("local") else {}
-        for key, value in (_DEFAULTS | local | self._conf).items():
-            builder = builder.config(key, value)
+        conf.setAll(list((_DEFAULTS | local | self._conf).items()))
         with _stderr_to(self._log):
             try:
-                return builder.getOrCreate()
+                return SparkContext.getOrCreate(conf)
             except Exception as error:
                 raise SetupError(
                     f"Spark did not start on {self._master}: {_reason(error)}",
@@ -127,9 +127,9 @@ class SparkRunner:
                 ) from error
 
     def close(self) -> None:
-        if self._session is not None:
-            self._session.stop()
-            self._session = None
+        if self._started is not None:
+            self._started.stop()
+            self._started = None
 
 
 _DEFAULTS = {
