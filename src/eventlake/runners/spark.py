@@ -5,6 +5,8 @@ out. Plain RDDs do that without the seconds that SQL planning and pandas cost at
 """
 
 import contextlib
+import functools
+import gc
 import logging
 import math
 import os
@@ -204,10 +206,17 @@ class _Watch:
 
 
 def _told(function: Callable[[Context, Task], Result], context: Context, task: Task) -> Result:
+    _freeze()
     try:
         return function(context, task)
     except OSError as error:
         raise errors.of_system(error) from error
+
+
+@functools.cache
+def _freeze() -> None:
+    """Once in each worker, which looks for garbage after every task: spare it what libraries made when they loaded."""
+    gc.freeze()
 
 
 _OURS = re.compile(r"eventlake\.errors\.(?P<kind>\w+): (?P<problem>(?s:.*?))\n\s*Fix: (?P<fix>.*)")
