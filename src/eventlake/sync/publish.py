@@ -4,10 +4,9 @@ A task takes a share of the tables: drops the rows that lost, casts every column
 does not fit, and writes Parquet. Rows are handled some ten thousand at a time, so memory stays bounded.
 """
 
-import functools
 import uuid
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
@@ -33,7 +32,6 @@ from eventlake.sync.dedupe import dropped_rows
 from eventlake.sync.worker_memory import give_back, without_gc
 
 ROWS_AT_ONCE = 65_536
-FILES_HELD_OPEN = 64
 
 
 @dataclass(frozen=True)
@@ -71,12 +69,10 @@ class Published:
 def publish(context: PublishContext, shares: list[TableShare]) -> list[Published]:
     """Publish some tables, or parts of tables. Every attempt writes files of its own."""
     give_back()
-    # Each table has rows in most staged files, and to open one is a request where the lake is in a bucket.
-    opened = functools.lru_cache(maxsize=FILES_HELD_OPEN)(context.storage.open_input)
-    return [_publish_table(context, share, opened) for share in shares]
+    return [_publish_table(context, share) for share in shares]
 
 
-def _publish_table(context: PublishContext, share: TableShare, opened: Callable[[str], pa.NativeFile]) -> Published:
+def _publish_table(context: PublishContext, share: TableShare) -> Published:
     attempt = uuid.uuid4().hex
     writer = PartitionedWriter(
         context.storage,
@@ -86,7 +82,7 @@ def _publish_table(context: PublishContext, share: TableShare, opened: Callable[
         stem=f"{context.run_id}-{attempt[:8]}",
     )
     done = Published(share.segment_type, [])
-    for rows in _groups(_kept_rows(context, share, opened)):
+    for rows in _groups(_kept_rows(context, share)):
         count = sum(batch.num_rows for batch in rows)
         writer.write(_typed(rows, share, context.keep_rounded, done.rescued))
         done.rows += count
@@ -96,14 +92,15 @@ def _publish_table(context: PublishContext, share: TableShare, opened: Callable[
     return done
 
 
-def _kept_rows(
-    context: PublishContext, share: TableShare, opened: Callable[[str], pa.NativeFile]
-) -> Iterator[pa.RecordBatch]:
+def _kept_rows(context: PublishContext, share: TableShare) -> Iterator[pa.RecordBatch]:
     table = ids.table_key(share.segment_type)
     dropped = dropped_rows(context.storage, list(context.dropped), table)
     number = {path: position for position, path in enumerate(context.staged_paths)}
+    path, source = None, None  # one at a time: what is mapped into memory counts as the worker's
     for segment in share.segments:
-        rows = read_segment(opened(segment.path), segment)
+        if segment.path != path:
+            path, source = segment.path, context.storage.open_input(segment.path)
+        rows = read_segment(source, segment)
         lost = dropped.get(number[segment.path])
         if lost is not None:
             here = lost[(lost >= segment.first_row) & (lost < segment.first_row + segment.rows)] - segment.first_row
