@@ -114,7 +114,7 @@ def archive(place: Workspace, *, make: bool) -> str:
         raise SkippedStep("is for Spark on this machine")
     found = find_archive()
     if found is None and not make:
-        raise SkippedStep("`eventlake doctor --quick-start` lets Spark start in two thirds of the time, for 70 MB of disk")
+        raise SkippedStep("`eventlake doctor --quick-start` lets Spark start sooner, for 70 MB of disk")
     found = found or make_archive(state.spark_log(place))
     if found is None:
         raise SkippedStep(f"this Java made no class archive; {state.spark_log(place)} may tell why")

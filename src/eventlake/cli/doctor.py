@@ -25,7 +25,7 @@ class Step(NamedTuple):
 
 def doctor(
     quick_start: Annotated[
-        bool, typer.Option("--quick-start", help="Make a class archive, from which Spark starts in two thirds of the time.")
+        bool, typer.Option("--quick-start", help="Make a class archive, from which Spark starts sooner.")
     ] = False,
     expire_staging: Annotated[
         bool, typer.Option("--expire-staging", help="Give the bucket a rule that removes staging files after 14 days.")

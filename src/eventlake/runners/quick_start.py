@@ -1,4 +1,4 @@
-"""A class archive, from which a local Spark starts in two thirds of the time.
+"""A class archive, from which a local Spark starts sooner.
 
 Most of Spark's start is Java reading, checking and linking some ten thousand classes. Java can keep the result in a
 file (class data sharing) that later starts map into memory. The archive holds for one Java and one Spark on one
