@@ -300,7 +300,7 @@ def test_a_role_is_assumed_in_other_processes_too(on_aws: OnAws) -> None:
 class Overloaded(BaseHTTPRequestHandler):
     """An S3 that refuses two requests, as S3 does while it makes room for a higher rate of them."""
 
-    requests: ClassVar[list[str]] = []
+    requests: ClassVar[list[str]]
 
     def do_GET(self) -> None:
         self.requests.append(self.path)
@@ -320,11 +320,14 @@ class Overloaded(BaseHTTPRequestHandler):
 
 
 def test_a_bucket_that_slows_us_down_is_asked_again(on_aws: OnAws) -> None:
+    Overloaded.requests = []
     with ThreadingHTTPServer(("127.0.0.1", 0), Overloaded) as server:
         threading.Thread(target=server.serve_forever, daemon=True).start()
         options = S3Options(f"http://127.0.0.1:{server.server_port}", path_style=True, aws=AwsOptions(REGION))
-        assert S3Storage("s3://bucket/lake", options).read("one") == b"content"
-        server.shutdown()
+        try:
+            assert S3Storage("s3://bucket/lake", options).read("one") == b"content"
+        finally:
+            server.shutdown()
     assert Overloaded.requests == ["/bucket/lake/one"] * 3
 
 

@@ -140,7 +140,7 @@ def test_tasks_that_hang_on_spark_are_given_up(spark: SparkRunner, tmp_path: Pat
         return seconds
 
     assert spark.run(wait, None, [0]) == [0]
-    impatient = SparkRunner("local[2]", {}, tmp_path / "spark.log", patience=1)  # takes the session that is there
+    impatient = SparkRunner("local[2]", {}, tmp_path / "spark.log", patience=1)  # takes the Spark that is there
     with pytest.raises(TransientError, match="could not wait: no task ended for 1 seconds"):
         impatient.run(wait, None, [60, 60])
     assert spark.run(wait, None, [0, 0]) == [0, 0]

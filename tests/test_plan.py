@@ -77,6 +77,13 @@ def test_large_and_many_files_make_more_tasks_than_there_are_cores() -> None:
     assert {len(task) for task in many} == {plan.FILES_PER_STAGE_TASK}
 
 
+def test_no_core_waits_for_the_last_tasks() -> None:
+    files = raw_files([plan.BYTES_PER_STAGE_TASK // 2] * 50)
+    assert len(stage_tasks(files, 1)) == 25
+    assert len(stage_tasks(files, 2)) == 26
+    assert len(stage_tasks(files, 4)) == 28
+
+
 # Publishing
 
 

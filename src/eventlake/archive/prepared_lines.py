@@ -37,7 +37,7 @@ class PreparedLines:
         if b'": ' in lines[0] or lines[0].endswith(b"\r"):  # some write spaces, or lines as Windows does
             lines = [_without_spaces(line) for line in lines]
         content = _together(lines)
-        if not _is_utf8(content):
+        if not _all_utf8(content):
             lines = [line if _is_utf8(line) else b"" for line in lines]
             content = _together(lines)
         self.length = np.fromiter(map(len, lines), np.int64, len(lines))
@@ -81,12 +81,20 @@ def _together(lines: Sequence[bytes]) -> bytearray:
     return bytearray(b"\n").join([*lines, bytes(_WINDOW)])
 
 
-def _is_utf8(content: bytes | bytearray) -> bool:
-    """Also of many megabytes, without a copy as text."""
+def _all_utf8(content: bytearray) -> bool:
+    """Whether many megabytes are UTF-8, without a copy of them as text."""
     buffers = [None, pa.py_buffer(np.array([0, len(content)], np.int32)), pa.py_buffer(content)]
     try:
         pa.Array.from_buffers(pa.binary(), 1, buffers).cast(pa.string())
     except pa.ArrowInvalid:
+        return False
+    return True
+
+
+def _is_utf8(line: bytes) -> bool:
+    try:
+        line.decode()
+    except UnicodeDecodeError:
         return False
     return True
 

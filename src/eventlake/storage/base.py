@@ -124,9 +124,8 @@ class Storage(ABC):
         """Remove a folder and all in it, if it is there."""
 
     def described(self, method: Callable[..., Any], args: tuple[Any, ...]) -> str:
-        """A call, for messages; of many files the first is named."""
-        what = args[0][0] if args and isinstance(args[0], list) else args
-        return f"{method.__name__.strip('_')} {self.full(str(what[0]) if what else '')}"
+        """A call, for messages."""
+        return f"{method.__name__.strip('_')} {self.full(str(args[0]) if args else '')}"
 
     def attempt(self, method: Callable[..., R], *args: Any, **kwargs: Any) -> R:
         """Carry out one call; everything that is asked of the store passes here."""

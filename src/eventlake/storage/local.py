@@ -2,10 +2,9 @@
 
 import contextlib
 import errno
-import itertools
 import os
 import uuid
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -13,8 +12,6 @@ import pyarrow as pa
 from pyarrow import fs
 
 from eventlake.storage.base import TIMEOUT, Storage, StoredFile, answered
-
-MOVES_AT_ONCE = 200
 
 
 class LocalStorage(Storage):
@@ -88,19 +85,15 @@ class LocalStorage(Storage):
         sync_folder(target.parent)
         return True
 
-    def move(self, source: str, target: str) -> None:
-        self._move_some([(source, target)])
-
-    def move_all(self, moves: Iterable[tuple[str, str]]) -> None:
-        # Some at once: to hand a single call to another thread takes longer than a file system takes to rename.
-        remaining = iter(moves)
-        while some := list(itertools.islice(remaining, MOVES_AT_ONCE)):
-            self._move_some(some)
-
     @answered
-    def _move_some(self, moves: list[tuple[str, str]]) -> None:
-        for source, target in moves:
-            _rename(Path(self.full(source)), Path(self.full(target)))
+    def move(self, source: str, target: str) -> None:
+        destination = Path(self.full(target))
+        destination.parent.mkdir(parents=True, exist_ok=True)
+        try:
+            Path(self.full(source)).replace(destination)
+        except FileNotFoundError:
+            if not destination.exists():
+                raise
 
     def settle(self) -> None:
         # One call for a thousand files; a call per file would take a thousand times as long. It waits for all that
@@ -115,15 +108,6 @@ class LocalStorage(Storage):
     def delete_folder(self, folder: str) -> None:
         if Path(self.full(folder)).is_dir():
             self._files.delete_dir(self.full(folder))
-
-
-def _rename(source: Path, target: Path) -> None:
-    try:
-        source.replace(target)
-    except FileNotFoundError:  # the folder is missing, or this was done before
-        if not target.exists():
-            target.parent.mkdir(parents=True, exist_ok=True)
-            source.replace(target)
 
 
 _NO_LINKS = (errno.EPERM, errno.ENOTSUP, errno.ENOSYS)
