@@ -155,6 +155,30 @@ def _step(submission: Submission, session: str) -> dict[str, Any]:
     }
 
 
+# What a new cluster takes over from its model as it is told.
+_AS_IT_IS = (
+    "ReleaseLabel",
+    "ManagedScalingPolicy",
+    "Configurations",
+    "ServiceRole",
+    "AutoScalingRole",
+    "SecurityConfiguration",
+    "ScaleDownBehavior",
+    "EbsRootVolumeSize",
+    "CustomAmiId",
+    "LogUri",
+    "LogEncryptionKmsKeyId",
+)
+_PLACE_AS_IT_IS = (
+    "Ec2KeyName",
+    "EmrManagedMasterSecurityGroup",
+    "EmrManagedSlaveSecurityGroup",
+    "ServiceAccessSecurityGroup",
+    "AdditionalMasterSecurityGroups",
+    "AdditionalSlaveSecurityGroups",
+)
+
+
 def like(model: dict[str, Any], step: dict[str, Any]) -> dict[str, Any]:
     """What to ask for to get a cluster like another one, that does one step and ends.
 
@@ -174,34 +198,19 @@ def like(model: dict[str, Any], step: dict[str, Any]) -> dict[str, Any]:
         TerminationProtected=False,
         Ec2SubnetIds=subnets,
         Ec2SubnetId=None if subnets else place.get("Ec2SubnetId"),
-        Ec2KeyName=place.get("Ec2KeyName"),
-        EmrManagedMasterSecurityGroup=place.get("EmrManagedMasterSecurityGroup"),
-        EmrManagedSlaveSecurityGroup=place.get("EmrManagedSlaveSecurityGroup"),
-        ServiceAccessSecurityGroup=place.get("ServiceAccessSecurityGroup"),
-        AdditionalMasterSecurityGroups=place.get("AdditionalMasterSecurityGroups"),
-        AdditionalSlaveSecurityGroups=place.get("AdditionalSlaveSecurityGroups"),
+        **{key: place.get(key) for key in _PLACE_AS_IT_IS},
     )
     return _filled(
         Name=f"{model['Name']}: eventlake replay",
-        ReleaseLabel=model.get("ReleaseLabel"),
         Applications=[{"Name": one["Name"]} for one in model.get("Applications", ())],
         BootstrapActions=[_bootstrap(action) for action in model.get("BootstrapActions") or ()],
-        ManagedScalingPolicy=model.get("ManagedScalingPolicy"),
-        Configurations=model.get("Configurations"),
-        ServiceRole=model.get("ServiceRole"),
         JobFlowRole=place.get("IamInstanceProfile"),
-        AutoScalingRole=model.get("AutoScalingRole"),
-        SecurityConfiguration=model.get("SecurityConfiguration"),
-        ScaleDownBehavior=model.get("ScaleDownBehavior"),
-        EbsRootVolumeSize=model.get("EbsRootVolumeSize"),
-        CustomAmiId=model.get("CustomAmiId"),
-        LogUri=model.get("LogUri"),
-        LogEncryptionKmsKeyId=model.get("LogEncryptionKmsKeyId"),
         Tags=[tag for tag in model.get("Tags") or () if not tag["Key"].startswith("aws:")],
         VisibleToAllUsers=True,
         AutoTerminationPolicy={"IdleTimeout": _IDLE_SECONDS},
         Steps=[step],
         Instances=instances,
+        **{key: model.get(key) for key in _AS_IT_IS},
     )
 
 
