@@ -209,7 +209,11 @@ class Workspace:
         try:
             return cls(folder, Settings(**values), clock)
         except ValidationError as error:
-            problems = "; ".join(f"{'.'.join(map(str, e['loc']))}: {e['msg']}" for e in error.errors())
+            # What is wrong between several settings has no place of its own.
+            told = [
+                (".".join(map(str, one["loc"])), one["msg"].removeprefix("Value error, ")) for one in error.errors()
+            ]
+            problems = "; ".join(f"{where}: {what}" if where else what for where, what in told)
             raise ConfigurationError(
                 f"{CONFIG}: {problems}", fix="correct the file or the EVENTLAKE_… variable"
             ) from error
