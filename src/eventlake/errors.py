@@ -5,9 +5,11 @@
     │   ├── InvalidSettingsError   a setting is missing or not allowed; below it, what about it
     │   ├── NotFoundError          a name that does not exist was asked for
     │   ├── PermissionMissingError the program may not do what it must; below it, which right is missing
-    │   └── NoSpaceError           the disk is full
+    │   ├── NoSpaceError           the disk is full
+    │   ├── UnknownLakeError       the database does not know what is in the lake
+    │   └── DamagedError           a file is not what it was when it was written
     ├── BusyError                  another run holds the source: try later
-    ├── TransientError             worth another attempt
+    ├── TransientError             worth another attempt; below it, what the next attempt begins with
     └── InternalError              a law of eventlake does not hold: nothing is published
 
 Each class carries the code that sync reports show; each message says what happened and what to do.
@@ -109,6 +111,16 @@ class NoSpaceError(SetupError):
     code = "no_space"
 
 
+class UnknownLakeError(SetupError):
+    """The lake holds runs that the workspace database does not know."""
+
+    code = "unknown_lake"
+
+
+class DamagedError(SetupError):
+    code = "damaged"
+
+
 class BusyError(EventLakeError):
     code = "busy"
 
@@ -117,8 +129,24 @@ class TransientError(EventLakeError):
     code = "service_unavailable"
 
 
+class StagingLostError(TransientError):
+    """Files that a run had staged are gone, so it cannot be finished."""
+
+    code = "staging_lost"
+
+
+class LeaseLostError(TransientError):
+    """A run stood still for so long that another took its place."""
+
+    code = "lease_lost"
+
+
 class InternalError(EventLakeError):
     code = "internal_error"
+
+
+class DamagedIdsError(InternalError):
+    """A file of message ids is not what was written."""
 
 
 def of_system(error: OSError, what: str = "") -> EventLakeError:

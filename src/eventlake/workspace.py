@@ -23,10 +23,13 @@ from eventlake.catalog.embedded import EmbeddedCatalog
 from eventlake.catalog.glue import GlueCatalog
 from eventlake.catalog.mirrored import MirroredCatalog
 from eventlake.control import database
+from eventlake.control.admission import Admission
+from eventlake.control.leases import Leases
 from eventlake.control.ledger import Ledger
 from eventlake.control.runs import Runs
 from eventlake.control.sources import Sources
 from eventlake.errors import ConfigurationError, InvalidSettingsError, NotFoundError
+from eventlake.storage import private
 from eventlake.storage.base import TIMEOUT, Storage
 from eventlake.storage.local import LocalStorage
 from eventlake.storage.s3 import S3Options, S3Storage
@@ -190,7 +193,8 @@ class Workspace:
             raise InvalidSettingsError(
                 f"{folder} is a workspace already", fix="use it as it is, or choose another folder"
             )
-        folder.mkdir(parents=True, exist_ok=True)
+        private.make_folder(folder)
+        private.make_file(config)
         config.write_text(_TEMPLATE.format(workspace_id=secrets.token_hex(8)))
         return cls.open(folder)
 
@@ -235,10 +239,7 @@ class Workspace:
 
     @cached_property
     def engine(self) -> sa.Engine:
-        url = sa.make_url(self.settings.database)
-        if url.drivername.startswith("sqlite") and url.database:
-            url = url.set(database=os.fspath(self.folder / url.database))
-        return database.connect(url.render_as_string(hide_password=False))
+        return database.connect(self.settings.database, self.folder)
 
     @cached_property
     def catalog(self) -> Catalog:
@@ -268,6 +269,14 @@ class Workspace:
     @cached_property
     def ledger(self) -> Ledger:
         return Ledger(self.engine)
+
+    @cached_property
+    def leases(self) -> Leases:
+        return Leases(self.engine)
+
+    @cached_property
+    def admission(self) -> Admission:
+        return Admission(self.engine)
 
 
 _TEMPLATE = """\

@@ -1,14 +1,20 @@
 """The workspace database: sources, runs, the ledger of raw files, and which files make up the lake.
 
-SQLite by default, any database of SQLAlchemy by URL. Times are microseconds since 1970, UTC.
+The tables are made by `migrations`; here they stand as they are now, for queries. SQLite by default, any database of
+SQLAlchemy by URL. Times are microseconds since 1970, UTC.
 """
 
+import os
+import time
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 import sqlalchemy as sa
 
-from eventlake.errors import NoSpaceError, PermissionMissingError, TransientError
+from eventlake.control.migrations import migrate
+from eventlake.errors import ConfigurationError, DamagedError, NoSpaceError, PermissionMissingError, TransientError
+from eventlake.storage import private
 
 metadata = sa.MetaData()
 
@@ -98,17 +104,79 @@ quarantine_files = sa.Table(
     sa.Column("run_id", sa.String, nullable=False),
 )
 
+dropped_tables = sa.Table(  # the rules that keep tables out
+    "dropped_tables",
+    metadata,
+    sa.Column("source_id", sa.String, primary_key=True),
+    sa.Column("segment_type", sa.String, primary_key=True),
+    sa.Column("rows", sa.BigInteger, nullable=False),
+    sa.Column("run_id", sa.String, nullable=False),
+    sa.Column("at", sa.BigInteger, nullable=False),
+)
 
-def connect(url: str) -> sa.Engine:
-    """Open the database, with its tables; makes them when they are not there."""
-    engine = sa.create_engine(url)
-    if engine.dialect.name == "sqlite":
+refused_tables = sa.Table(  # names for which there was no room; as many as are worth remembering
+    "refused_tables",
+    metadata,
+    sa.Column("source_id", sa.String, primary_key=True),
+    sa.Column("segment_type", sa.String, primary_key=True),
+    sa.Column("lines", sa.BigInteger, nullable=False),
+    sa.Column("runs", sa.Integer, nullable=False),
+    sa.Column("at", sa.BigInteger, nullable=False),
+)
+
+leases = sa.Table(  # who runs a source
+    "leases",
+    metadata,
+    sa.Column("name", sa.String, primary_key=True),
+    sa.Column("fence", sa.BigInteger, nullable=False),  # grows with every holder
+    sa.Column("host", sa.String, nullable=False),
+    sa.Column("pid", sa.BigInteger, nullable=False),
+    sa.Column("since", sa.BigInteger, nullable=False),
+    sa.Column("expires_at", sa.BigInteger, nullable=False),
+)
+
+
+def connect(address: str, folder: Path) -> sa.Engine:
+    """Open the database with this URL, and bring its tables to what this version works with.
+
+    A path in the URL of an SQLite file begins at the folder.
+    """
+    url = _url(address)
+    is_file = url.get_backend_name() == "sqlite"
+    if is_file:
+        path = folder / str(url.database)
+        url = url.set(database=os.fspath(path))
+        with suppress(OSError):  # SQLite says what is wrong with it
+            private.make_file(path)  # what SQLite puts beside it gets the same rights
+    if url.drivername == "postgresql":
+        url = url.set(drivername="postgresql+psycopg")
+    try:
+        engine = sa.create_engine(url, pool_pre_ping=not is_file)  # a server may have been restarted meanwhile
+    except (sa.exc.ArgumentError, ImportError) as error:
+        raise ConfigurationError(
+            f"the database {url.render_as_string()} cannot be used: {error}",
+            fix="correct the setting `database`, or install what it needs: pip install 'eventlake[postgres]'",
+        ) from error
+    if is_file:
         sa.event.listen(engine, "connect", _prepare_sqlite)
-        if engine.url.database:
-            Path(engine.url.database).parent.mkdir(parents=True, exist_ok=True)
     sa.event.listen(engine, "handle_error", _told)
-    metadata.create_all(engine)
+    migrate(engine)
     return engine
+
+
+def _url(address: str) -> sa.URL:
+    # A URL that is wrong is not shown: it may hold a password.
+    wrong = ConfigurationError(
+        "the setting `database` is not the URL of a database that lasts",
+        fix="for example sqlite:///eventlake.db or postgresql://user:password@host/name",
+    )
+    try:
+        url = sa.make_url(address)
+    except (sa.exc.ArgumentError, ValueError):
+        raise wrong from None
+    if url.get_backend_name() == "sqlite" and (url.host or url.database in (None, "", ":memory:")):
+        raise wrong
+    return url
 
 
 def _told(failure: sa.engine.ExceptionContext) -> BaseException | None:
@@ -118,9 +186,14 @@ def _told(failure: sa.engine.ExceptionContext) -> BaseException | None:
     if "readonly" in error or "unable to open" in error:
         fix = "give the user that runs this the right to write the workspace's folder"
         return PermissionMissingError(problem, fix=fix)
+    if "not a database" in error or "malformed" in error:
+        return DamagedError(
+            f"the workspace database is broken: {error}",
+            fix="put a backup of it in its place; the files of the lake and the raw archive are not touched by this",
+        )
     if "disk is full" in error:
         return NoSpaceError(problem, fix="make room on the disk, then run it again")
-    if failure.is_disconnect or "locked" in error or "disk I/O" in error:
+    if failure.is_disconnect or failure.connection is None or "locked" in error or "disk I/O" in error:
         return TransientError(problem, fix="check the database, then run it again")
     return None
 
@@ -131,10 +204,18 @@ def _prepare_sqlite(connection: Any, _: Any) -> None:
     connection.execute("PRAGMA busy_timeout=30000")
 
 
-def upsert(connection: sa.Connection, table: sa.Table, rows: list[dict[str, Any]]) -> None:
+def now(connection: sa.Connection) -> int:
+    """The time by the clock of the database: those of machines that share it differ."""
+    if connection.dialect.name == "sqlite":
+        return time.time_ns() // 1000
+    seconds = connection.execute(sa.select(sa.func.extract("epoch", sa.func.clock_timestamp()))).scalar_one()
+    return int(seconds * 1_000_000)
+
+
+def upsert(connection: sa.Connection, table: sa.Table, rows: list[dict[str, Any]], *, at_once: int = 1000) -> None:
     """Insert rows, in place of those with the same key: doing it twice has no further effect."""
-    for start in range(0, len(rows), 1000):
-        part = rows[start : start + 1000]
+    for start in range(0, len(rows), at_once):
+        part = rows[start : start + at_once]
         keys = list(table.primary_key.columns)
         condition = sa.and_(*(column == sa.bindparam(f"old_{column.name}") for column in keys))
         connection.execute(

@@ -6,7 +6,10 @@ from typing import Any, NamedTuple
 import msgspec
 import sqlalchemy as sa
 
+from eventlake.control import admission
 from eventlake.control import database as db
+from eventlake.control.admission import Decisions
+from eventlake.control.leases import Lease
 
 
 class LoadedFile(NamedTuple):
@@ -68,6 +71,7 @@ class Entry(msgspec.Struct):
     removed_index_files: list[str] = []
     quarantine_files: list[str] = []
     source_settings: dict[str, Any] | None = None
+    decisions: Decisions = Decisions()
 
 
 class Ledger:
@@ -100,9 +104,22 @@ class Ledger:
         with self._engine.connect() as connection:
             return [(row.path, row.source_id, row.run_id) for row in connection.execute(query)]
 
-    def record(self, entry: Entry) -> None:
-        """Make a run's changes the truth, all at once."""
+    def has_data(self, source_id: str) -> bool:
+        return self._has(db.data_files.c.source_id == source_id)
+
+    def has_recorded(self, run_id: str) -> bool:
+        """Whether a run that adds files is part of the ledger."""
+        tables = (db.data_files, db.index_files, db.quarantine_files)
+        return any(self._has(table.c.run_id == run_id) for table in tables)
+
+    def _has(self, condition: sa.ColumnElement[bool]) -> bool:
+        with self._engine.connect() as connection:
+            return bool(connection.scalar(sa.select(sa.exists().where(condition))))
+
+    def record(self, entry: Entry, lease: Lease) -> None:
+        """Make a run's changes the truth, all at once, if the source is still held."""
         with self._engine.begin() as connection:
+            lease.confirm_in(connection)
             _delete(connection, db.data_files, entry.removed_data_files)
             _delete(connection, db.index_files, entry.removed_index_files)
             db.upsert(connection, db.raw_files, [file._asdict() for file in entry.raw_files])
@@ -110,6 +127,7 @@ class Ledger:
             of_run = {"source_id": entry.source_id, "run_id": entry.run_id}
             db.upsert(connection, db.index_files, [{**file._asdict(), **of_run} for file in entry.index_files])
             db.upsert(connection, db.quarantine_files, [{"path": path, **of_run} for path in entry.quarantine_files])
+            admission.record(connection, entry.source_id, entry.decisions)
             if entry.source_settings is not None:
                 here = db.sources.c.id == entry.source_id
                 connection.execute(db.sources.update().where(here).values(settings=entry.source_settings))

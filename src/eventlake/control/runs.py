@@ -13,7 +13,7 @@ from eventlake.errors import InternalError, NotFoundError
 class Run(NamedTuple):
     run_id: str
     source_id: str
-    kind: str  # sync, replay, rebuild
+    kind: str  # sync, replay, rebuild, drop
     status: str  # running, finished, failed
     step: str
     started_at: int
@@ -72,12 +72,29 @@ class Runs:
         of_source = [db.runs.c.source_id == source_id] if source_id else []
         return self._select(db.runs.c.status == "running", *of_source)
 
-    def latest(self, limit: int, source_id: str | None = None) -> list[Run]:
+    def latest(self, limit: int | None, source_id: str | None = None) -> list[Run]:
+        """The newest runs, newest first; all of them if there is no limit."""
         return self._select(*([db.runs.c.source_id == source_id] if source_id else []), limit=limit)
+
+    def ids_of(self, source_id: str) -> set[str]:
+        """The ids of all runs of a source."""
+        with self._engine.connect() as connection:
+            return set(
+                connection.execute(sa.select(db.runs.c.run_id).where(db.runs.c.source_id == source_id)).scalars()
+            )
+
+    def any_finished(self) -> bool:
+        query = sa.select(db.runs.c.run_id).where(db.runs.c.status == "finished").limit(1)
+        with self._engine.connect() as connection:
+            return connection.execute(query).first() is not None
+
+    def with_id(self, run_id: str) -> list[Run]:
+        """The run with this id, if it is known."""
+        return self._select(db.runs.c.run_id == run_id)
 
     def get(self, run_id: str | None) -> Run:
         """One run; without an id, the latest."""
-        found = self._select(*([db.runs.c.run_id == run_id] if run_id else []), limit=1)
+        found = self.with_id(run_id) if run_id else self._select(limit=1)
         if not found:
             problem = f"there is no run {run_id}" if run_id else "there is no run yet"
             raise NotFoundError(problem, fix="see `eventlake runs`, or start one with `eventlake sync`")

@@ -1,11 +1,13 @@
 """The settings of a source: how its events become a lake."""
 
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, field_validator
 
 from eventlake.errors import InvalidSettingsError
 from eventlake.lake.layout import DatePartition, TableNaming
+from eventlake.schema import declared
+from eventlake.schema.declared import TypeRules
 
 _NAME = r"^[a-z][a-z0-9_]*$"
 
@@ -42,10 +44,33 @@ class SourceSettings(BaseModel):
     )
     column_limit: int = Field(2000, ge=20, le=10_000, description="Most columns a table may have; the rest is rescued.")
     table_limit: int = Field(10_000, ge=1, le=200_000, description="Most tables the source may have.")
+    new_tables_per_run: int = Field(
+        200,
+        ge=1,
+        le=200_000,
+        description="Most tables that one sync may add, so that made-up names cannot soon fill table_limit.",
+    )
     rescue_rounded: bool = Field(
         True,
         description="Keep the original of numbers rounded to six decimals and of times cut to microseconds.",
     )
+    types: str = Field(
+        "",
+        max_length=100_000,
+        description="Types of columns to come: properties.total=decimal, properties.*_id=string, page:name_2=string.",
+    )
+    numbers: Literal["inferred", "decimal"] = Field(
+        "inferred", description="decimal: new columns of numbers are decimal(38,6), also if all are whole so far."
+    )
+
+    @field_validator("types")
+    @classmethod
+    def _written_alike(cls, text: str) -> str:
+        return declared.written(declared.parse(text))
+
+    @property
+    def type_rules(self) -> TypeRules:
+        return TypeRules(declared.parse(self.types), self.numbers == "decimal")
 
 
 # Changing one of these would leave tables in two layouts, or orphans under the old name.
@@ -69,5 +94,6 @@ def _explained(error: ValidationError) -> InvalidSettingsError:
                 f"there is no setting {name!r}", fix=f"use one of {', '.join(SourceSettings.model_fields)}"
             )
         description = SourceSettings.model_fields[name].description
-        problems.append(f"{name}={detail['input']!r} is not allowed: {detail['msg']} ({description})")
+        what = detail["msg"].removeprefix("Value error, ")
+        problems.append(f"{name}={detail['input']!r} is not allowed: {what} ({description})")
     return InvalidSettingsError("; ".join(problems), fix="choose an allowed value")

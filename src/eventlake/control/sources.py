@@ -12,7 +12,7 @@ from eventlake.control import database as db
 from eventlake.control.settings import FIXED_ONCE_LOADED, SourceSettings, changed
 from eventlake.errors import InvalidSettingsError, NotFoundError
 from eventlake.lake.layout import LakeRules
-from eventlake.schema.names import database_name
+from eventlake.schema.names import RESERVED_DATABASES, database_name
 
 
 class Source(NamedTuple):
@@ -90,6 +90,7 @@ class Sources:
             )
         settings = SourceSettings(database=database_name(slug))
         source = Source(source_id, slug, name or slug, True, settings)
+        _check_name(settings.database)
         _check_database(source, others)
         with self._engine.begin() as connection:
             row = source._asdict() | {"settings": settings.model_dump(mode="json"), "created_at": self._now()}
@@ -154,6 +155,8 @@ class Sources:
         """The source as it would be with other settings, checked but not saved."""
         source = self.get(slug)
         wanted = source._replace(settings=changed(source.settings, changes))
+        if wanted.settings.database != source.settings.database:
+            _check_name(wanted.settings.database)
         _check_database(wanted, [other for other in self.all() if other.id != source.id])
         return wanted
 
@@ -177,6 +180,15 @@ def _source(row: sa.Row[tuple[object, ...]]) -> Source:
     fields = row._mapping
     settings = SourceSettings.model_validate(fields["settings"])
     return Source(fields["id"], fields["slug"], fields["name"], fields["enabled"], settings)
+
+
+def _check_name(database: str) -> None:
+    if database in RESERVED_DATABASES:
+        raise InvalidSettingsError(
+            f"the database cannot be called {database!r}: DuckDB keeps that name for itself",
+            fix=f"choose any other name than {', '.join(sorted(RESERVED_DATABASES))}; the database of a new source is "
+            "called like its slug",
+        )
 
 
 def _check_database(source: Source, others: list[Source]) -> None:

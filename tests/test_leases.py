@@ -1,0 +1,187 @@
+"""Who may run a source: one at a time, known to all machines that share the database."""
+
+import os
+import signal
+import socket
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import pytest
+import sqlalchemy as sa
+
+from conftest import InProcess, Lake, track
+from eventlake.control import database
+from eventlake.control.leases import Holder, Leases
+from eventlake.errors import BusyError, LeaseLostError
+from eventlake.sync import jobs
+from eventlake.sync.run import run
+from eventlake.sync.verify import verify
+from eventlake.workspace import Workspace
+
+
+@pytest.fixture(params=["sqlite", "postgresql"])
+def address(request: pytest.FixtureRequest) -> str:
+    return "sqlite:///eventlake.db" if request.param == "sqlite" else request.getfixturevalue("postgres").new_database()
+
+
+@pytest.fixture
+def engine(address: str, tmp_path: Path) -> Iterator[sa.Engine]:
+    engine = database.connect(address, tmp_path)
+    yield engine
+    engine.dispose()
+
+
+def taken_over(engine: sa.Engine, name: str) -> None:
+    """As if the holder had frozen for longer than its lease, and another machine had taken its place."""
+    with engine.begin() as connection:
+        here = database.leases.c.name == name
+        connection.execute(database.leases.update().where(here).values(expires_at=0))
+    with Leases(engine).held(name):
+        pass
+
+
+def test_one_at_a_time_and_the_others_are_told_who(engine: sa.Engine) -> None:
+    with Leases(engine).held("web") as first:
+        with pytest.raises(BusyError) as busy:
+            Leases(engine).held("web").__enter__()
+        holder = f"process {os.getpid()} on {socket.gethostname()}, since 20"
+        assert busy.value.problem.startswith(f"another sync or replay of this source is running: {holder}")
+        assert busy.value.fix == "wait until it ends; see `eventlake runs`"
+        with engine.connect() as connection:
+            row = connection.execute(sa.select(database.leases)).one()
+        assert row.expires_at - row.since == 60_000_000
+        with Leases(engine).held("app") as other:
+            other.confirm()
+        first.confirm()
+    with Leases(engine).held("web") as second:
+        assert second.fence > first.fence
+        second.confirm()
+        with pytest.raises(LeaseLostError) as lost:
+            first.confirm()
+        assert lost.value.problem == (
+            "this run stood still for so long that another took its place; it changed nothing since"
+        )
+        assert lost.value.fix == "see `eventlake runs` for what the other did, then run it again"
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="only Linux has name spaces of processes")
+def test_processes_of_two_containers_with_one_name_are_told_apart() -> None:
+    assert Holder.myself() == (f"{socket.gethostname()} {Path('/proc/self/ns/pid').readlink()}", os.getpid())
+
+
+@pytest.mark.parametrize("before", ["nobody", "another"])
+def test_of_many_who_ask_at_once_one_gets_it(engine: sa.Engine, before: str) -> None:
+    if before == "another":
+        with Leases(engine).held("web"), Leases(engine).held("app"):
+            pass
+    together = threading.Barrier(8)
+
+    def ask(_: int) -> bool:
+        together.wait()
+        try:
+            with Leases(engine).held("web"):
+                together.wait()  # until all have asked
+                return True
+        except BusyError:
+            together.wait()
+            return False
+
+    with ThreadPoolExecutor(8) as threads:
+        assert sorted(threads.map(ask, range(8))) == [*7 * [False], True]
+
+
+def test_a_lease_is_renewed_as_long_as_its_holder_lives(engine: sa.Engine) -> None:
+    with Leases(engine, seconds=2).held("web") as lease:
+        deadline = time.monotonic() + 2.5
+        while time.monotonic() < deadline:
+            with pytest.raises(BusyError):
+                Leases(engine).held("web").__enter__()
+        lease.confirm()
+
+
+def test_the_lease_of_another_machine_ends_by_itself(engine: sa.Engine) -> None:
+    now = time.time_ns() // 1000
+    row = {"name": "web", "fence": 7, "host": "elsewhere", "pid": 1, "since": now, "expires_at": now + 10**9}
+    with engine.begin() as connection:
+        connection.execute(database.leases.insert().values(row))
+    with pytest.raises(BusyError, match="process 1 on elsewhere"):
+        Leases(engine).held("web").__enter__()
+    with engine.begin() as connection:
+        connection.execute(database.leases.update().values(expires_at=now - 10**9))
+    with Leases(engine).held("web") as lease:
+        assert lease.fence == 8
+
+
+HOLD = """
+import signal, sys, time
+from pathlib import Path
+from eventlake.control import database
+from eventlake.control.leases import Leases
+signal.signal(signal.SIGHUP, signal.SIG_DFL)
+with Leases(database.connect(sys.argv[1], Path(sys.argv[2]))).held("web"):
+    print("held", flush=True)
+    time.sleep(600)
+"""
+
+
+def test_a_process_of_this_machine_that_is_gone_holds_nothing(engine: sa.Engine, address: str, tmp_path: Path) -> None:
+    words = [sys.executable, "-c", HOLD, address, str(tmp_path)]
+    environment = os.environ | {"PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
+    with subprocess.Popen(words, env=environment, stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout
+        assert process.stdout.readline() == "held\n"
+        with pytest.raises(BusyError, match=f"process {process.pid} on"):
+            Leases(engine).held("web").__enter__()
+        process.send_signal(signal.SIGKILL)
+        assert process.wait() == -signal.SIGKILL  # to ask whether it lives did it no harm
+        assert Holder.myself()._replace(pid=process.pid).is_gone
+    with Leases(engine).held("web") as lease:
+        assert lease.fence == 2
+
+
+# A run that froze
+
+
+@pytest.fixture
+def lake(address: str, tmp_path: Path) -> Lake:
+    lake = Lake(tmp_path / "workspace", InProcess(), settings=f'database = "{address}"\n')
+    lake.sync_of(track("A", "m0"))
+    lake.put(track("A", "m1"), track("B", "m2"))
+    return lake
+
+
+class Frozen(InProcess):
+    """Does its tasks, but freezes in one of the steps for longer than a lease lasts; meanwhile another machine runs."""
+
+    def __init__(self, lake: Lake, step: str) -> None:
+        super().__init__()
+        self._lake = lake
+        self._step = step
+
+    def run(self, function, context, tasks, progress=None):  # type: ignore[no-untyped-def]
+        results = super().run(function, context, tasks, progress)
+        if function.__name__ == self._step:
+            self._step = ""
+            taken_over(self._lake.workspace.engine, self._lake.source.id)
+            run(Workspace.open(self._lake.workspace.folder), jobs.sync(self._lake.source), InProcess())
+        return results
+
+
+@pytest.mark.parametrize("step", ["stage", "dedupe", "publish"])
+def test_a_run_that_froze_cannot_commit_any_more(lake: Lake, step: str) -> None:
+    with pytest.raises(LeaseLostError, match="another took its place"):
+        run(lake.workspace, jobs.sync(lake.source), Frozen(lake, step))
+    assert sorted(row["message_id"] for table in ("track_a", "track_b") for row in lake.rows(table)) == [
+        "m0",
+        "m1",
+        "m2",
+    ]
+    assert [run.status for run in lake.workspace.runs.latest(3)] == ["finished", "failed", "finished"]
+    assert len(list((lake.root / "segment-data" / "commits").rglob("*.json"))) == 2
+    assert verify(lake.workspace, lake.source, InProcess()) == []
+    assert lake.sync()[0]["books"]["lines"] == 0

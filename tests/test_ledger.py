@@ -1,0 +1,199 @@
+"""The ledger: what a run recorded is what is read back, all of it or nothing, and twice is once."""
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+import sqlalchemy as sa
+
+from eventlake.control import database
+from eventlake.control.admission import Admission, Decisions, DroppedTable, RefusedTable
+from eventlake.control.leases import Leases
+from eventlake.control.ledger import Entry, IndexFile, LakeFile, Ledger, LoadedFile
+
+
+@pytest.fixture
+def engine(tmp_path: Path) -> sa.Engine:
+    return database.connect("sqlite:///test.db", tmp_path)
+
+
+@pytest.fixture
+def ledger(engine: sa.Engine) -> Ledger:
+    return Ledger(engine)
+
+
+Record = Callable[[Entry], None]
+
+
+@pytest.fixture
+def record(engine: sa.Engine, ledger: Ledger) -> Iterator[Record]:
+    """Records as a run does that holds its source."""
+    with Leases(engine).held("src1") as lease:
+        yield lambda entry: ledger.record(entry, lease)
+
+
+def raw_file(name: str, source_id: str = "src1", run_id: str = "1") -> LoadedFile:
+    return LoadedFile(source_id, name, 100, "etag", run_id, 31, 1, 2, 4, 8, 16, "abc", "digest", 5, None)
+
+
+def data_file(name: str, source_id: str = "src1", run_id: str = "1", segment_type: str = "page") -> LakeFile:
+    return LakeFile(name, source_id, segment_type, ["2026-11-15", "10"], 7, 900, "digest", 5, 6, run_id)
+
+
+def index_file(name: str, run_id: str = "1") -> IndexFile:
+    return IndexFile(name, run_id, 7, "abc", 123)
+
+
+def first() -> Entry:
+    return Entry(
+        run_id="1",
+        source_id="src1",
+        at=5,
+        report=[],
+        raw_files=[raw_file("b.gz"), raw_file("a.gz")],
+        data_files=[data_file("b.parquet", segment_type="track_b"), data_file("a.parquet")],
+        index_files=[index_file("b.ids"), index_file("a.ids")],
+        quarantine_files=["b.bad", "a.bad"],
+        decisions=Decisions(dropped=[DroppedTable("junk", 3, "1", 5)], refused=[RefusedTable("late", 4, 1, 5)]),
+    )
+
+
+def other() -> Entry:
+    """Another source, with a raw file of the same name."""
+    return Entry(
+        run_id="2",
+        source_id="src2",
+        at=6,
+        report=[],
+        raw_files=[raw_file("a.gz", "src2", "2")],
+        data_files=[data_file("c.parquet", "src2", "2")],
+        index_files=[index_file("c.ids", "2")],
+        quarantine_files=["c.bad"],
+        decisions=Decisions(dropped=[DroppedTable("junk", 9, "2", 6)], refused=[RefusedTable("late", 8, 2, 6)]),
+    )
+
+
+def known(ledger: Ledger, source_id: str) -> tuple[object, ...]:
+    return (
+        ledger.raw_files(source_id),
+        ledger.data_files(source_id),
+        ledger.index_files(source_id),
+        [file for file in ledger.quarantine_files() if file[1] == source_id],
+    )
+
+
+def expected_of_first() -> tuple[object, ...]:
+    return (
+        {"a.gz": raw_file("a.gz"), "b.gz": raw_file("b.gz")},
+        [data_file("a.parquet"), data_file("b.parquet", segment_type="track_b")],
+        [index_file("a.ids"), index_file("b.ids")],
+        [("a.bad", "src1", "1"), ("b.bad", "src1", "1")],
+    )
+
+
+def test_each_source_has_what_its_runs_recorded_however_often(ledger: Ledger, record: Record) -> None:
+    for entry in (first(), other(), first(), other()):
+        record(entry)
+    assert known(ledger, "src1") == expected_of_first()
+    assert known(ledger, "src2") == (
+        {"a.gz": raw_file("a.gz", "src2", "2")},
+        [data_file("c.parquet", "src2", "2")],
+        [index_file("c.ids", "2")],
+        [("c.bad", "src2", "2")],
+    )
+    assert ledger.data_files("src1", "track_b") == [data_file("b.parquet", segment_type="track_b")]
+    assert ledger.data_files("src2", "track_b") == []
+    assert [ledger.has_data(source_id) for source_id in ("src1", "src2", "src3")] == [True, True, False]
+
+
+def test_what_a_run_replaces_goes_and_what_it_brings_comes(ledger: Ledger, record: Record) -> None:
+    for entry in (first(), other()):
+        record(entry)
+    changed = raw_file("a.gz", run_id="3")._replace(lines=1, digest="new")
+    later = Entry(
+        "3",
+        "src1",
+        7,
+        [],
+        raw_files=[changed],
+        data_files=[data_file("d.parquet", run_id="3")],
+        removed_data_files=["a.parquet"],
+        index_files=[index_file("d.ids", "3"), index_file("b.ids", "1")],
+        removed_index_files=["a.ids"],
+    )
+    for _ in range(2):
+        record(later)
+        assert known(ledger, "src1")[:3] == (
+            {"a.gz": changed, "b.gz": raw_file("b.gz")},
+            [data_file("b.parquet", segment_type="track_b"), data_file("d.parquet", run_id="3")],
+            [index_file("b.ids", "3"), index_file("d.ids", "3")],
+        )
+    assert len(ledger.data_files("src2")) == len(ledger.index_files("src2")) == 1
+
+
+@pytest.mark.parametrize(
+    "entry",
+    [
+        Entry("4", "src1", 7, [], data_files=[data_file("x", run_id="4")]),
+        Entry("4", "src1", 7, [], index_files=[index_file("x", "4")]),
+        Entry("4", "src1", 7, [], quarantine_files=["x"]),
+    ],
+    ids=["data", "index", "quarantine"],
+)
+def test_a_run_is_known_by_any_file_that_it_added(ledger: Ledger, record: Record, entry: Entry) -> None:
+    record(first())
+    assert not ledger.has_recorded("4")
+    record(entry)
+    assert [ledger.has_recorded(run_id) for run_id in ("1", "4", "5")] == [True, True, False]
+
+
+def test_an_entry_that_cannot_be_recorded_as_a_whole_changes_nothing(ledger: Ledger, record: Record) -> None:
+    record(first())
+    half = first()
+    half.removed_data_files, half.removed_index_files = ["b.parquet"], ["b.ids"]
+    half.raw_files, half.data_files = [raw_file("z.gz")], [data_file("z.parquet")]
+    half.decisions = Decisions(refused=[RefusedTable("late", None, 1, 5)])  # type: ignore[arg-type]
+    with pytest.raises(sa.exc.IntegrityError):
+        record(half)
+    assert known(ledger, "src1") == expected_of_first()
+
+
+def test_settings_that_a_run_brings_are_those_of_its_source_alone(
+    engine: sa.Engine, ledger: Ledger, record: Record
+) -> None:
+    with engine.begin() as connection:
+        rows = [{"id": name, "slug": name, "name": name, "enabled": True, "created_at": 1} for name in ("src1", "src2")]
+        connection.execute(database.sources.insert(), [{**row, "settings": {"old": 1}} for row in rows])
+    record(first())
+    record(Entry("3", "src2", 7, [], source_settings={"new": 2}))
+    with engine.connect() as connection:
+        found = connection.execute(sa.select(database.sources.c.id, database.sources.c.settings).order_by("id"))
+        assert [tuple(row) for row in found] == [("src1", {"old": 1}), ("src2", {"new": 2})]
+
+
+# Tables that may not be
+
+
+def test_each_source_has_its_own_rules_in_order_of_their_names(
+    engine: sa.Engine, ledger: Ledger, record: Record
+) -> None:
+    admission = Admission(engine)
+    for entry in (first(), other(), first()):
+        record(entry)
+    assert admission.dropped("src1") == [DroppedTable("junk", 3, "1", 5)]
+    assert admission.refused("src2") == [RefusedTable("late", 8, 2, 6)]
+
+    more = Decisions(dropped=[DroppedTable("b", 1, "3", 7), DroppedTable("a", 1, "3", 7)])
+    record(Entry("3", "src1", 7, [], decisions=more))
+    assert [table.segment_type for table in admission.dropped("src1")] == ["a", "b", "junk"]
+    assert admission.refused("src1") == [RefusedTable("late", 4, 1, 5)], "nothing was said of them"
+
+    less = Decisions(allowed=["junk", "a", "unknown"], refused=[RefusedTable("z", 1, 1, 7), RefusedTable("y", 1, 1, 7)])
+    for _ in range(2):
+        record(Entry("4", "src1", 8, [], decisions=less))
+        assert admission.dropped("src1") == [DroppedTable("b", 1, "3", 7)]
+        assert admission.refused("src1") == [RefusedTable("y", 1, 1, 7), RefusedTable("z", 1, 1, 7)]
+    record(Entry("5", "src1", 9, [], decisions=Decisions(refused=[])))
+    assert admission.refused("src1") == []
+    assert admission.dropped("src2") == [DroppedTable("junk", 9, "2", 6)]
+    assert admission.refused("src2") == [RefusedTable("late", 8, 2, 6)]

@@ -1,0 +1,97 @@
+"""Workspaces of other versions: those of earlier ones go on as they are, those of later ones are refused."""
+
+import tarfile
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import pytest
+import sqlalchemy as sa
+from alembic.autogenerate import compare_metadata
+from alembic.migration import MigrationContext
+
+from conftest import InProcess, new_database
+from eventlake.catalog import embedded
+from eventlake.control import database, migrations
+from eventlake.errors import ConfigurationError
+from eventlake.query import query
+from eventlake.sync import jobs
+from eventlake.sync.run import run
+from eventlake.sync.verify import verify
+from eventlake.workspace import Workspace
+
+WORKSPACES = sorted((Path(__file__).parent / "workspaces").glob("*.tar.gz"))
+FILE = "sqlite:///eventlake.db"
+
+
+def test_the_steps_make_the_tables_that_the_program_works_with(tmp_path: Path) -> None:
+    known = sa.MetaData()
+    for tables in (database.metadata, embedded.metadata):
+        for table in tables.sorted_tables:
+            table.to_metadata(known)
+    with database.connect(new_database(), tmp_path).connect() as connection:
+        assert compare_metadata(MigrationContext.configure(connection), known) == []
+
+
+def test_the_newest_step_is_the_last_file() -> None:
+    assert [file.name[:4] for file in sorted((migrations.FOLDER / "versions").glob("*.py"))][-1] == migrations.NEWEST
+
+
+def test_many_may_open_a_new_workspace_at_once(tmp_path: Path) -> None:
+    address = new_database()
+    with ThreadPoolExecutor(8) as threads:
+        engines = list(threads.map(lambda _: database.connect(address, tmp_path), range(8)))
+    for engine in engines:
+        with engine.connect() as connection:
+            assert connection.execute(sa.select(sa.func.count()).select_from(database.sources)).scalar() == 0
+        engine.dispose()
+
+
+def test_a_database_of_a_newer_version_is_refused_and_left_alone(tmp_path: Path) -> None:
+    engine = database.connect(FILE, tmp_path)
+    with engine.begin() as connection:
+        connection.exec_driver_sql("UPDATE alembic_version SET version_num = '9999'")
+    engine.dispose()
+    before = (tmp_path / "eventlake.db").read_bytes()
+    with pytest.raises(ConfigurationError, match="newer version of eventlake") as refused:
+        database.connect(FILE, tmp_path)
+    assert "pip install --upgrade eventlake" in refused.value.fix
+    assert (tmp_path / "eventlake.db").read_bytes() == before
+
+
+@pytest.fixture(params=WORKSPACES, ids=lambda file: file.name.removesuffix(".tar.gz"))
+def earlier(request: pytest.FixtureRequest, tmp_path: Path) -> Workspace:
+    """A workspace that an earlier version wrote: 120 events of `web`, and 20 of `app` beside 20 that were promised."""
+    with tarfile.open(request.param) as packed:
+        packed.extractall(tmp_path, filter="data")
+    return Workspace.open(tmp_path)
+
+
+def rows(place: Workspace) -> dict[str, int]:
+    """Rows by table, each message once."""
+    counted = {}
+    for table in ("web.track_order_completed", "web.page", "app.screen"):
+        (row,) = query(place, f"select count(*) as n, count(distinct message_id) as ids from {table}").to_pylist()
+        assert row["n"] == row["ids"]
+        counted[table.partition(".")[2]] = row["n"]
+    return counted
+
+
+def test_a_workspace_of_an_earlier_version_shows_what_it_has(earlier: Workspace) -> None:
+    assert rows(earlier) == {"track_order_completed": 60, "page": 60, "screen": 20}
+    assert {(run.kind, run.status) for run in earlier.runs.latest(9)} >= {("drop", "finished"), ("sync", "running")}
+    assert [table.segment_type for table in earlier.admission.dropped("src_web")] == ["track_junk"]
+
+
+def test_what_an_earlier_version_promised_is_carried_out(earlier: Workspace) -> None:
+    lines = run(earlier, jobs.sync(earlier.sources.get("app")), InProcess())
+    assert lines[0]["books"]["lines"] == 0  # all that is new was part of the promise
+    assert rows(earlier) == {"track_order_completed": 60, "page": 60, "screen": 40}
+    assert not earlier.runs.unfinished()
+
+
+def test_a_workspace_of_an_earlier_version_goes_on(earlier: Workspace) -> None:
+    for source in earlier.sources.all():
+        assert run(earlier, jobs.sync(source), InProcess())[0]["books"]["loaded"] == 0
+        assert run(earlier, jobs.replay(source, None, None, None), InProcess())[0]["books"]["loaded"] == 0
+        assert verify(earlier, source, InProcess()) == []
+    assert rows(earlier) == {"track_order_completed": 60, "page": 60, "screen": 40}
