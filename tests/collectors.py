@@ -34,7 +34,12 @@ class Collector:
     """Runs `eventlake collect` in a workspace until it is stopped or killed."""
 
     def __init__(
-        self, folder: Path, *options: str, settings: str = "", prepare: Callable[[], None] | None = None
+        self,
+        folder: Path,
+        *options: str,
+        settings: str = "",
+        prepare: Callable[[], None] | None = None,
+        environment: Mapping[str, str] | None = None,
     ) -> None:
         self.folder = folder
         if not (folder / CONFIG).exists():
@@ -44,6 +49,7 @@ class Collector:
             self.key = Workspace.open(folder).sources.add("web", source_id="src1")[1]
         self._options = options
         self._prepare = prepare
+        self._environment = environment
 
     def __enter__(self) -> Self:
         self.start()
@@ -56,6 +62,7 @@ class Collector:
             stderr=subprocess.PIPE,
             text=True,
             preexec_fn=self._prepare,  # noqa: PLW1509
+            env=self._environment,
         )
         assert self.process.stderr
         line = ""

@@ -16,12 +16,14 @@ from urllib.parse import parse_qs, unquote
 import msgspec
 
 from eventlake.collector import documents, intake
+from eventlake.collector.addresses import Addresses
 from eventlake.collector.counters import Counters
 from eventlake.collector.group_commit import GroupCommit, NotStoredError
 from eventlake.collector.intake import BadRequestError, Intake, Rejected
 from eventlake.collector.keys import KeyHolder, WriteKeys
 from eventlake.collector.rate import RateLimit
 from eventlake.collector.rejects import Reject, Rejects
+from eventlake.collector.status import Status
 from eventlake.events.checks import Problem
 from eventlake.events.envelope import CALLS
 from eventlake.events.instants import to_milliseconds
@@ -73,11 +75,6 @@ class _Request(NamedTuple):
         return self.headers.get(name, b"").decode("latin-1")
 
     @property
-    def ip(self) -> str | None:
-        client = self.scope.get("client")
-        return client[0] if client else None
-
-    @property
     def key(self) -> str | None:
         """The write key of Basic authentication: the user, without a password."""
         scheme, _, token = self.header(b"authorization").partition(" ")
@@ -99,6 +96,8 @@ class Collector:
     counters: Counters
     rate: RateLimit
     clock: Clock
+    status: Status
+    addresses: Addresses
     strict: bool = False  # answer 400 where Segment answers 200 and drops the event
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -132,10 +131,10 @@ class Collector:
 
     async def _get(self, request: _Request, path: str) -> Answer:
         if path == "/health":
-            return _told(503, "service_unavailable", "the disk refuses events") if self.log.is_failing else _HEALTHY
+            return self._health()
         if path == "/metrics":
-            text = self.counters.exposition().encode()
-            return Answer(200, text, ((b"content-type", b"text/plain; version=0.0.4"),))
+            text = await asyncio.to_thread(self.status.metrics, self.keys.slugs())
+            return Answer(200, text.encode(), ((b"content-type", b"text/plain; version=0.0.4"),))
         if path.startswith("/v1/pixel/"):
             return await self._pixel(request, path.removeprefix("/v1/pixel/"))
         settings = _SETTINGS.fullmatch(path)
@@ -145,11 +144,19 @@ class Collector:
             return self._source_config(request)
         return _told(404, "not_found", "there is nothing here; see docs/collector.md for the routes")
 
+    def _health(self) -> Answer:
+        if self.log.is_failing:
+            return _told(503, "service_unavailable", "the disk refuses events")
+        problems = self.status.problems()
+        return Answer(200, _encode({"status": "degraded", "problems": problems})) if problems else _HEALTHY
+
     def _settings(self, key: str, request: _Request) -> Answer:
         if self.keys.holder(key) is None:
             return _told(404, "invalid_write_key", "there is no such write key")
-        host = request.header(b"host") or "localhost"
-        return Answer(200, _encode(documents.segment_settings(key, host, request.scope.get("scheme", "http"))))
+        public = self.addresses.public(request.scope, request.header(b"host"))
+        if public is None:
+            return _told(421, "misdirected_request", "the collector has another address: see --public-url")
+        return Answer(200, _encode(documents.segment_settings(key, public)))
 
     def _source_config(self, request: _Request) -> Answer:
         query = parse_qs(request.scope["query_string"].decode("latin-1"))
@@ -194,7 +201,7 @@ class Collector:
             return _told(401, "invalid_write_key", "give a write key, in Basic authentication or as writeKey")
         wait = self.rate.wait(holder.source_id)
         if wait:
-            self.counters.add("requests_limited")
+            self.counters.add("requests_limited", source=holder.source_id)
             seconds = str(wait).encode()
             return _told(429, "too_many_requests", f"come again in {wait} seconds")._replace(
                 headers=(_JSON, (b"retry-after", seconds), (b"x-ratelimit-reset", seconds))
@@ -203,7 +210,7 @@ class Collector:
         if not holder.enabled:
             problem = Problem("source_disabled", "the source is disabled")
             return self._rejected(holder, now, [Rejected(0, [problem], "")], key)
-        reception = Reception(holder.source_id, now, from_client, request.ip, call)
+        reception = Reception(holder.source_id, now, from_client, self.addresses.client(request.scope), call)
         try:
             records, rejected = intake.checked(sent, reception)
         except BadRequestError as error:
@@ -215,16 +222,16 @@ class Collector:
             try:
                 await self.log.append([record.line() for record in records])
             except NotStoredError:
-                self.counters.add("storage_errors")
+                self.counters.add("storage_errors", source=holder.source_id)
                 return _told(503, "service_unavailable", "the events are not stored; send them again later")._replace(
                     headers=(_JSON, (b"retry-after", b"10"))
                 )
-            self.counters.add("events_stored", len(records))
+            self.counters.add("events_stored", len(records), holder.source_id)
         return self._rejected(holder, now, rejected, key) if rejected else _SUCCESS
 
     def _rejected(self, holder: KeyHolder, now: int, rejected: list[Rejected], key: str | None) -> Answer:
         """Note events that are refused. As with Segment, the answer does not tell; in strict mode it does."""
-        self.counters.add("events_rejected", len(rejected))
+        self.counters.add("events_rejected", len(rejected), holder.source_id)
         time = to_milliseconds(now)
         self._note([Reject(time, holder.source_id, *one.problems[0], one.sample) for one in rejected], key)
         return Answer(400, _encode({"success": False, "errors": _shown(rejected)})) if self.strict else _SUCCESS
@@ -234,7 +241,7 @@ class Collector:
         try:
             self.rejects.add([_without_key(reject, key) for reject in rejects])
         except OSError:
-            self.counters.add("rejects_lost", len(rejects))
+            self.counters.add("rejects_lost", len(rejects), rejects[0].source)
 
     def _validate(self, request: _Request, sent: Intake) -> Answer:
         """Tell all that is wrong, and store nothing."""
@@ -250,8 +257,8 @@ class Collector:
 
     def _refuse(self, key: str | None, code: str, message: str) -> None:
         holder = self.keys.holder(key) if key else None
-        self.counters.add("requests_refused")
         source = holder.source_id if holder else None
+        self.counters.add("requests_refused", source=source)
         self._note([Reject(to_milliseconds(self.clock.now()), source, code, message, "")], key)
 
 

@@ -2,17 +2,18 @@
 
 from typing import Any
 
+from eventlake.collector.addresses import Public
 from eventlake.collector.keys import KeyHolder
 
 
-def segment_settings(write_key: str, host: str, scheme: str) -> dict[str, Any]:
+def segment_settings(write_key: str, public: Public) -> dict[str, Any]:
     """For analytics.js: no destinations but this one."""
     return {
         "integrations": {
             "Segment.io": {
                 "apiKey": write_key,
-                "apiHost": f"{host}/v1",
-                "protocol": scheme,
+                "apiHost": f"{public.host}/v1",
+                "protocol": public.scheme,
                 "unbundledIntegrations": [],
                 "addBundledMetadata": True,
                 "maybeBundledConfigIds": {},

@@ -1,12 +1,15 @@
 """Many requests, one wait for the disk: while it is busy with some records, the next ones gather."""
 
 import asyncio
+import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 
 from eventlake.collector.log import Log
 
+_LOOK_EVERY = 0.25  # seconds, for whether the log is old or asked for
+_PROBE_AFTER = 1.0  # seconds, for whether a disk that refused something takes anything again
 MAX_WAITING = 64 << 20  # bytes; more than that means that the disk cannot follow
 
 
@@ -18,17 +21,22 @@ class GroupCommit:
     """Appends to a log for all requests of a process."""
 
     def __init__(self, log: Log) -> None:
-        self.is_failing = False  # the disk refused something and took nothing since
         self._log = log
+        self._failed_at: float | None = None  # when the disk refused something, if it took nothing since
         self._lines: list[bytes] = []
         self._waiting: list[asyncio.Future[None]] = []
         self._bytes = 0
         self._more = asyncio.Event()
-        self._disk = ThreadPoolExecutor(1, "log")
+        self._disk = ThreadPoolExecutor(1)
         self._task: asyncio.Task[None] | None = None
+        self._stopping = asyncio.Event()
+
+    @property
+    def is_failing(self) -> bool:
+        return self._failed_at is not None
 
     def start(self) -> None:
-        self._task = asyncio.create_task(self._commit_for_ever())
+        self._task = asyncio.create_task(self._commit_until_stopped())
 
     async def append(self, lines: list[bytes]) -> None:
         """Return when the lines are on disk. Raises NotStoredError; then they are not."""
@@ -42,14 +50,14 @@ class GroupCommit:
         self._more.set()
         await done
 
-    async def _commit_for_ever(self) -> None:
-        while True:
+    async def _commit_until_stopped(self) -> None:
+        while not self._stopping.is_set():
             with suppress(TimeoutError):
-                await asyncio.wait_for(self._more.wait(), timeout=1)
+                await asyncio.wait_for(self._more.wait(), timeout=_LOOK_EVERY)
             self._more.clear()
             if self._lines:
                 await self._commit()
-            elif self.is_failing:
+            elif self._failed_at is not None and time.monotonic() - self._failed_at >= _PROBE_AFTER:
                 await self._tried(self._log.probe)
             await self._tried(self._log.hand_on, clears=False)
 
@@ -71,18 +79,18 @@ class GroupCommit:
         try:
             await asyncio.get_running_loop().run_in_executor(self._disk, function)
         except Exception as error:  # an error that ends this task would let all requests wait for ever
-            self.is_failing = True
+            self._failed_at = time.monotonic()
             return error
         if clears:
-            self.is_failing = False
+            self._failed_at = None
         return None
 
     async def stop(self) -> None:
         """Commit what waits and hand the log on."""
+        self._stopping.set()
+        self._more.set()
         if self._task:
-            self._task.cancel()
-            with suppress(asyncio.CancelledError):
-                await self._task
+            await self._task  # to cancel it would leave those waiting whose records are being written
         if self._lines:
             await self._commit()
         await self._tried(lambda: self._log.hand_on(all_of_it=True))

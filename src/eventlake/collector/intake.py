@@ -13,11 +13,10 @@ from isal import isal_zlib
 from msgspec import Raw
 
 from eventlake.collector import batch_text
-from eventlake.collector.log import Record
+from eventlake.collector.log import Record, message_hash
 from eventlake.events import checks
 from eventlake.events.checks import Problem
 from eventlake.events.stamps import Reception, stamped, with_type
-from eventlake.lake import ids
 from eventlake.schema import exact_json
 from eventlake.schema.exact_json import NotJsonError
 
@@ -30,6 +29,7 @@ MAX_STORED = 8 * MAX_BATCH  # of one request, when each of its events has what t
 MAX_NESTING = 100
 _TOO_DEEP = f"more than {MAX_NESTING} levels of nesting"
 
+MAX_MEMBERS = 100  # of a gzip body
 MAX_DOTS = 20  # in a member of an image's address
 SECRET = frozenset({"writeKey"})  # never stored
 SAMPLE = 500  # characters of an event that was refused
@@ -77,18 +77,31 @@ _decode_batch = msgspec.json.Decoder(_Batch, float_hook=Raw).decode
 def unpacked(body: bytes, encoding: str, limit: int) -> bytes:
     """The content of a body, which must not be larger than this, however small it comes. Raises BadRequestError."""
     if encoding == "gzip":
-        decompressor = isal_zlib.decompressobj(wbits=31)
-        try:
-            body = decompressor.decompress(body, max_length=limit + 1)
-        except isal_zlib.error as error:  # type: ignore[misc] # it is an exception class
-            raise BadRequestError("bad_request", "the body is not gzip, as Content-Encoding says") from error
-        if not decompressor.eof and len(body) <= limit:
-            raise BadRequestError("bad_request", "the gzip body breaks off")
+        body = _gunzipped(body, limit)
     elif encoding not in ("", "identity"):
         raise BadRequestError("bad_request", "Content-Encoding must be gzip or absent")
     if len(body) > limit:
         raise BadRequestError("payload_too_large", f"the body is larger than {limit >> 10} KB")
     return body
+
+
+def _gunzipped(packed: bytes, limit: int) -> bytes:
+    """What all members of a gzip body hold, up to a little more than the limit."""
+    body = b""
+    for _ in range(MAX_MEMBERS):
+        decompressor = isal_zlib.decompressobj(wbits=31)
+        try:
+            body += decompressor.decompress(packed, max_length=limit + 1)
+        except isal_zlib.error as error:  # type: ignore[misc] # it is an exception class
+            raise BadRequestError("bad_request", "the body is not gzip, as Content-Encoding says") from error
+        if len(body) > limit:
+            return body
+        if not decompressor.eof:
+            raise BadRequestError("bad_request", "the gzip body breaks off")
+        packed = decompressor.unused_data
+        if not packed:
+            return body
+    raise BadRequestError("bad_request", f"the gzip body has more than {MAX_MEMBERS} members")
 
 
 def single(body: bytes) -> Intake:
@@ -108,7 +121,9 @@ def single(body: bytes) -> Intake:
 def batch(body: bytes) -> Intake:
     """A request that is a batch of events."""
     try:
-        sent = _decode_batch(body) if body.count(b'"batch"') == 1 else _slowly_decoded(body)
+        sent = _decode_batch(body)
+        if not batch_text.is_all(body, sent.batch):
+            sent = _slowly_decoded(body)
     except (msgspec.MsgspecError, UnicodeError, RecursionError):
         sent = _slowly_decoded(body)  # one event that is odd must not cost the others
     common = {"context": sent.context, "integrations": sent.integrations}
@@ -133,13 +148,27 @@ def _slowly_decoded(body: bytes) -> _Batch:
         for key, text in batch_text.members(body):
             if key == "batch" and isinstance(text, list):
                 events = [*(events or []), *map(Raw, text)]
-            elif key in _OF_ALL and isinstance(text, bytes):
-                others.setdefault(key, exact_json.parse(text).value)
+            elif key == "batch":
+                raise BadRequestError("bad_request", "`batch` is not an array")
+            elif key in _OF_ALL:
+                if key in others:
+                    raise BadRequestError("bad_request", f"`{key}` comes twice")
+                others[key] = _of_all(key, text)
     except NotJsonError as error:
         raise BadRequestError("bad_request", f"the body is not JSON: {error}") from error
     if events is None:
         raise BadRequestError("bad_request", "the body has no array `batch`")
     return _Batch(events, **others)
+
+
+def _of_all(key: str, text: bytes | list[bytes]) -> Any:
+    """A member of the batch itself, which counts for all its events."""
+    if isinstance(text, list):
+        return None  # as anything else that is neither text nor object
+    value, set_aside = exact_json.parse(text)
+    if set_aside:
+        raise BadRequestError("bad_request", f"`{key}` cannot be kept as it is: {set_aside[0].reason}")
+    return value
 
 
 def _is_small(common: Any) -> bool:
@@ -241,8 +270,8 @@ def _taken(item: dict[str, Any] | Raw, reception: Reception) -> Record | list[Pr
         return problems
     stored = stamped(event, reception)
     line = exact_json.encode(stored) if sent is None else exact_json.rewritten(sent, stored, without=SECRET)
-    message_hash = ids.content_hash(f"{reception.source_id} {stored['messageId']}".encode())
-    return Record(reception.source_id, reception.received, message_hash, line)
+    hashed = message_hash(reception.source_id, stored["messageId"])
+    return Record(reception.source_id, reception.received, hashed, line)
 
 
 def _sample(item: dict[str, Any] | Raw) -> str:

@@ -12,6 +12,7 @@ class KeyHolder(NamedTuple):
     """The source that a write key belongs to."""
 
     source_id: str
+    slug: str
     name: str
     enabled: bool
 
@@ -25,9 +26,17 @@ class WriteKeys:
         self._read_at = float("-inf")
 
     def holder(self, key: str) -> KeyHolder | None:
+        self._refresh()
+        return self._holders.get(key_hash(key))
+
+    def slugs(self) -> dict[str, str]:
+        """Source id → slug, of the sources that have a key."""
+        self._refresh()
+        return {holder.source_id: holder.slug for holder in self._holders.values()}
+
+    def _refresh(self) -> None:
         if time.monotonic() - self._read_at > _SECONDS:
             self._read()
-        return self._holders.get(key_hash(key))
 
     def _read(self) -> None:
         self._read_at = time.monotonic()  # also if it fails: not every request shall wait for a database that is away
@@ -38,4 +47,4 @@ class WriteKeys:
                 self._read_at = float("-inf")
                 raise
             return
-        self._holders = {hashed: KeyHolder(source.id, source.name, source.enabled) for hashed, source in hashes.items()}
+        self._holders = {hashed: KeyHolder(*source[:4]) for hashed, source in hashes.items()}

@@ -13,11 +13,13 @@ import os
 import time
 from collections.abc import Iterable
 from contextlib import suppress
+from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple
 
 from isal.isal_zlib import crc32
 
+from eventlake.lake import ids
 from eventlake.storage.local import sync_folder
 
 OPEN, SEALED = ".log", ".sealed"
@@ -33,6 +35,11 @@ class Record(NamedTuple):
         head = f"{self.source_id} {self.received} {self.message_hash.hex()} "
         content = head.encode() + self.event
         return b"%08x %s\n" % (crc32(content), content)
+
+
+def message_hash(source_id: str, message_id: str) -> bytes:
+    """By which copies are found: of one source, for ids are its own."""
+    return ids.content_hash(f"{source_id} {message_id}".encode())
 
 
 class Read(NamedTuple):
@@ -62,62 +69,83 @@ def _record(line: bytes) -> Record | None:
     return Record(source_id.decode(), int(received), bytes.fromhex(message_hash.decode()), event)
 
 
+@dataclass
+class _Begun:
+    """The log that is written to."""
+
+    file: int
+    path: Path
+    at: float  # of the monotonic clock
+    size: int = 0  # of what the disk is known to have
+
+
 class Log:
     """Appends to logs, one after the other. Whoever appends can be sure when `append` returns."""
 
-    def __init__(self, folder: Path, worker: str, *, max_bytes: int, max_seconds: float) -> None:
+    def __init__(
+        self, folder: Path, worker: str, *, max_bytes: int, max_seconds: float, request: Path | None = None
+    ) -> None:
         self._folder = folder
         self._worker = worker
         self._max_bytes = max_bytes
         self._max_seconds = max_seconds
-        self._file: int | None = None
-        self._path = folder
-        self._size = 0
-        self._opened = 0.0
+        self._begun: _Begun | None = None
         self._closed: list[Path] = []  # to be sealed
+        self._request = request
+        self._asked = self._last_request()
 
     def append(self, lines: Iterable[bytes]) -> None:
         """Write lines of records and wait until the disk has them. Raises OSError; then none of them counts."""
         content = b"".join(lines)
-        file = self._open() if self._file is None else self._file
+        log = self._begun or self._begin()
         try:
-            _write_all(file, content)
-            os.fdatasync(file)
+            if not log.size:
+                sync_folder(self._folder)  # or the new file could be gone after a power cut
+            _write_all(log.file, content)
+            os.fdatasync(log.file)
         except OSError:
             # After an error of the disk nothing is sure but what it confirmed before, so this log ends here. What may
             # be there of the records that are refused now is taken back if it can be: clients send them again.
             with suppress(OSError):
-                os.ftruncate(file, self._size)
+                os.ftruncate(log.file, log.size)
             with suppress(OSError):
                 self._close()
             raise
-        self._size += len(content)
+        log.size += len(content)
 
-    def _open(self) -> int:
+    def _begin(self) -> _Begun:
         path = self._folder / f"{self._worker}-{time.time_ns()}{OPEN}"
-        file = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_APPEND, 0o600)
-        try:
-            sync_folder(self._folder)  # or the file could be gone after a power cut
-        except OSError:
-            os.close(file)
-            raise
-        self._file, self._path, self._size, self._opened = file, path, 0, time.monotonic()
-        return file
+        file = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+        self._begun = _Begun(file, path, time.monotonic())
+        return self._begun
 
     def _close(self) -> None:
-        if self._file is not None:
-            file, self._file = self._file, None
-            self._closed.append(self._path)
-            os.close(file)
+        if self._begun:
+            begun, self._begun = self._begun, None
+            self._closed.append(begun.path)
+            os.close(begun.file)
 
     def hand_on(self, *, all_of_it: bool = False) -> None:
-        """Seal the log if it is full or old, and those that could not be sealed before. Raises OSError."""
-        is_old = time.monotonic() - self._opened >= self._max_seconds
-        if all_of_it or is_old or self._size >= self._max_bytes:
+        """Seal the log if it is full, old or asked for, and those that could not be sealed before. Raises OSError."""
+        is_wanted = self._is_asked_for() or all_of_it
+        if self._begun and (is_wanted or self._is_due(self._begun)):
             self._close()
         while self._closed:
             seal(self._closed[0])
             del self._closed[0]
+
+    def _is_due(self, log: _Begun) -> bool:
+        return log.size >= self._max_bytes or time.monotonic() - log.at >= self._max_seconds
+
+    def _is_asked_for(self) -> bool:
+        before, self._asked = self._asked, self._last_request()
+        return before != self._asked
+
+    def _last_request(self) -> int | None:
+        try:
+            return self._request.stat().st_mtime_ns if self._request else None
+        except OSError:
+            return None
 
     def probe(self) -> None:
         """Find out whether the disk takes anything. Raises OSError."""
@@ -142,6 +170,17 @@ def name_of(path: Path) -> str:
 def sealed(folder: Path) -> list[Path]:
     """The logs to be rolled, in the order in which they were sealed."""
     return sorted(folder.glob(f"*@*{SEALED}"), key=lambda path: path.stem.partition("@")[2].zfill(24))
+
+
+def opened_at(path: Path) -> int:
+    """When a log was begun, in microseconds since 1970, as its name tells; 0 if it does not."""
+    moment = name_of(path).rpartition("-")[2]
+    return int(moment) // 1000 if moment.isascii() and moment.isdigit() else 0
+
+
+def waiting(folder: Path) -> list[Path]:
+    """All logs that are not rolled yet, also those that are being written to."""
+    return sorted(path for path in folder.glob("*") if path.suffix in (OPEN, SEALED))
 
 
 def left_open(folder: Path) -> list[Path]:

@@ -17,22 +17,18 @@ from contextlib import contextmanager
 from types import FrameType
 
 from eventlake.collector import log
+from eventlake.collector.lock import only_one
 from eventlake.collector.options import Options, Spool
-from eventlake.collector.recent import RecentIds
-from eventlake.collector.roll import Rolled, roll
-from eventlake.control.locks import only_one
-from eventlake.errors import EventLakeError, SetupError
+from eventlake.collector.roller import Roller, Tell
+from eventlake.errors import SetupError
 from eventlake.workspace import Workspace
 
 _LOOK_EVERY = 0.2  # seconds
 _RESTART_AFTER = 1.0
-_TRY_AGAIN_AFTER = 10.0
 _FAREWELL = 30.0  # for a worker to answer its last requests
 _PATIENCE = 20.0  # for the workers of a supervisor that was killed to end
 
 _BUSY = "another collector is running in this workspace"
-
-Tell = Callable[[str], None]
 
 
 class Supervisor:
@@ -41,19 +37,17 @@ class Supervisor:
         self._options = options
         self._tell = tell
         self._spool = Spool(place.folder)
-        self._recent = RecentIds(self._spool.recent)
         self._workers: dict[str, subprocess.Popen[bytes]] = {}
         self._stopping = False
-        self._not_before = 0.0  # for the next attempt to roll, after one that failed
 
     def run(self, ready: Callable[[int], None]) -> int:
         """Serve until SIGTERM or SIGINT; `ready` is told the port. How many logs could not be rolled in the end."""
         self._spool.make()
         # Workers hold the lock too: what they write to must not be taken for what was left behind.
-        lock = only_one(self._spool.folder / "lock", _BUSY, fix="stop it, or use its port", patience=_PATIENCE)
+        lock = only_one(self._spool.lock, _BUSY, fix="stop it, or use its port", patience=_PATIENCE)
         with lock as held, self._signals():
-            for path in log.left_open(self._spool.logs):  # of processes that were killed
-                log.seal(path)
+            roller = Roller(self._place, self._options.roll_seconds, self._tell)
+            roller.seal_left()  # of processes that were killed
             with _listening(self._options) as listening:
                 inherited = (listening.fileno(), held)
                 for number in range(self._options.workers):
@@ -61,15 +55,13 @@ class Supervisor:
                 ready(listening.getsockname()[1])
                 while not self._stopping:
                     self._restart_dead(inherited)
-                    if not self._roll_one():
+                    if not roller.one():
                         time.sleep(_LOOK_EVERY)
             self._stop()
-            for path in log.left_open(self._spool.logs):  # of a worker that could not seal it
-                log.seal(path)
-            self._not_before = 0
-            while self._roll_one():
+            roller.seal_left()  # of a worker that could not seal it
+            while roller.one():
                 pass
-            return len(log.sealed(self._spool.logs))
+            return roller.left()
 
     @contextmanager
     def _signals(self) -> Iterator[None]:
@@ -104,28 +96,6 @@ class Supervisor:
                 except OSError as error:
                     self._tell(f"cannot start another worker: {error}; trying again")
                 time.sleep(_RESTART_AFTER)
-
-    def _roll_one(self) -> bool:
-        """Roll the next log; whether that was done, and the one after it may follow."""
-        if time.monotonic() < self._not_before:
-            return False
-        try:
-            waiting = log.sealed(self._spool.logs)
-            if waiting:
-                self._told(roll(waiting[0], self._place.storage, self._recent))
-            return bool(waiting)
-        except (EventLakeError, OSError, ValueError) as error:
-            problem = error.problem if isinstance(error, EventLakeError) else str(error)
-            self._tell(f"cannot write to the archive: {problem}; trying again, nothing is lost")
-            self._not_before = time.monotonic() + _TRY_AGAIN_AFTER
-            return False
-
-    def _told(self, rolled: Rolled) -> None:
-        if rolled.events or rolled.copies:
-            copies = f", {rolled.copies:,} copies left out" if rolled.copies else ""
-            self._tell(f"{rolled.events:,} events to the archive in {len(rolled.files)} files{copies}")
-        if rolled.damaged:
-            self._tell(f"{rolled.damaged} bytes of a log are damaged; the log is kept as *.damaged")
 
     def _stop(self) -> None:
         for worker in self._workers.values():

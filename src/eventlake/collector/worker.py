@@ -11,6 +11,7 @@ from pathlib import Path
 
 import uvicorn
 
+from eventlake.collector.addresses import Addresses
 from eventlake.collector.app import Collector
 from eventlake.collector.counters import Counters
 from eventlake.collector.group_commit import GroupCommit
@@ -20,6 +21,7 @@ from eventlake.collector.log import Log
 from eventlake.collector.options import Options, Spool
 from eventlake.collector.rate import RateLimit
 from eventlake.collector.rejects import Rejects
+from eventlake.collector.status import Status
 from eventlake.workspace import Workspace
 
 
@@ -32,16 +34,18 @@ class _Server(uvicorn.Server):
 async def serve(folder: Path, name: str, listening: socket.socket, options: Options) -> None:
     place = Workspace.open(folder)
     spool = Spool(place.folder)
-    log = GroupCommit(
-        Log(spool.logs, name, max_bytes=options.roll_bytes, max_seconds=options.roll_seconds),
-    )
+    bytes_, seconds = options.roll_bytes, options.roll_seconds
+    log = GroupCommit(Log(spool.logs, name, max_bytes=bytes_, max_seconds=seconds, request=spool.request))
+    counters = Counters(spool.counters, name)
     app = Collector(
         WriteKeys(place.sources),
         log,
         Rejects(spool.rejects, name),
-        Counters(spool.counters, name),
+        counters,
         RateLimit(options.requests_per_second / options.workers),
         place.clock,
+        Status(spool, counters, place.clock),
+        Addresses(options.trusted_proxies, options.public_url),
         options.strict,
     )
     log.start()
@@ -54,8 +58,7 @@ async def serve(folder: Path, name: str, listening: socket.socket, options: Opti
         access_log=False,
         log_level="warning",
         server_header=False,
-        proxy_headers=options.behind_proxy,
-        forwarded_allow_ips="*" if options.behind_proxy else None,
+        proxy_headers=False,  # it would believe what the client says: see `addresses`
         timeout_keep_alive=60,
         timeout_graceful_shutdown=10,
         backlog=2048,
