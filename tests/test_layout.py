@@ -7,7 +7,7 @@ import pytest
 from conftest import Lake, track
 from eventlake.errors import InvalidSettingsError
 from eventlake.lake.layout import HOUR
-from eventlake.lake.parquet import MAX_OPEN, PartitionedWriter
+from eventlake.lake.parquet import FileSizes, PartitionedWriter
 
 
 def test_data_lands_by_source_type_day_and_hour_of_receipt(lake: Lake) -> None:
@@ -153,7 +153,7 @@ def test_a_backfill_of_many_hours_needs_few_open_files(lake: Lake) -> None:
     assert report[0]["books"]["loaded"] == 600
     assert len(report[1]["partitions"]) == 600
     assert len(lake.data_files()) == 600
-    assert MAX_OPEN < 600
+    assert FileSizes().open_files < 600
 
 
 def test_the_table_limit_holds_over_all_tasks_and_takes_the_most_used_events(lake: Lake) -> None:
@@ -167,7 +167,9 @@ def test_the_table_limit_holds_over_all_tasks_and_takes_the_most_used_events(lak
 
 def test_files_that_grow_too_large_for_memory_are_finished_with_all_their_rows(lake: Lake) -> None:
     storage = lake.workspace.storage
-    writer = PartitionedWriter(storage, lake.source.rules, "page", folder="out", stem="f", max_bytes=1)
+    writer = PartitionedWriter(
+        storage, lake.source.rules, "page", folder="out", stem="f", sizes=FileSizes(bytes_in_memory=1)
+    )
     for start in (0, 10):
         hours = pa.array([(start + n) * HOUR // 4 for n in range(10)], pa.timestamp("us", "UTC"))
         writer.write(pa.table({"received_at": hours, "n": pa.array(range(start, start + 10))}))

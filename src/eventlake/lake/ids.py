@@ -2,26 +2,34 @@
 
 A message id is kept as a 128-bit hash in two 64-bit halves, sorted. A file of ids is
 
-    magic │ number of ids │ 257 fences: where each value of the first byte begins │ one array per field
+    magic │ number of ids │ 257 fences: where each value of the first byte begins │ checksums │ one array per field
 
 so a share of the range can be read from any file without the rest, and a look-up mostly needs only the first half
-of each hash: eight bytes per message.
+of each hash: eight bytes per message. There is a checksum for each field of each bucket, and one of the head, so
+whatever is read is known to be what was written: a damaged file must not let copies in.
 """
 
+import functools
 import hashlib
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from itertools import pairwise
 from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
+from isal.isal_zlib import crc32
 
-MAGIC = b"EVLIDS01"
+from eventlake.errors import DamagedIdsError
+from eventlake.storage.base import Storage
+
+MAGIC = b"EVLIDS02"
+MAGIC_WITHOUT_CHECKSUMS = b"EVLIDS01"  # written by earlier versions; such files stay in lakes
 BUCKETS = 256
 _HALF = 1 << 64
 _FENCES_AT = len(MAGIC) + 8
-_ARRAYS_AT = _FENCES_AT + 8 * (BUCKETS + 1)
+_CHECKSUMS_AT = _FENCES_AT + 8 * (BUCKETS + 1)
 
 Array = npt.NDArray[Any]
 
@@ -56,6 +64,9 @@ class Share(NamedTuple):
 
     start: int
     stop: int
+
+
+ALL = Share(0, BUCKETS)
 
 
 def shares(parts: int) -> list[Share]:
@@ -115,15 +126,53 @@ def add_checksums(one: int, other: int) -> int:
     return checksum_of(one // _HALF + other // _HALF, one % _HALF + other % _HALF)
 
 
+def sum_checksums(checksums: Iterable[int]) -> int:
+    return functools.reduce(add_checksums, checksums, 0)
+
+
 def write(sink: pa.NativeFile, messages: Ids) -> None:
     """Write messages, sorted by hash, at the sink's position."""
     first_bytes = np.arange(BUCKETS, dtype=np.uint64) << np.uint64(56)
     fences = np.append(np.searchsorted(messages["high"], first_bytes), len(messages)).astype("<u8")
-    sink.write(MAGIC + len(messages).to_bytes(8, "little"))
-    sink.write(fences.tobytes())
-    for name, dtype in FIELDS.items():
-        if name in messages.arrays:
-            sink.write(np.ascontiguousarray(messages[name], dtype).tobytes())
+    arrays = [np.ascontiguousarray(messages[name], FIELDS[name]) for name in FIELDS if name in messages.arrays]
+    head = MAGIC + len(messages).to_bytes(8, "little") + fences.tobytes()
+    head += np.array([_checksums(array, fences) for array in arrays], "<u4").tobytes()
+    sink.write(head + crc32(head).to_bytes(8, "little"))
+    for array in arrays:
+        sink.write(array.tobytes())
+
+
+def _checksums(array: Array, fences: Array) -> list[int]:
+    """A checksum for each bucket of one field."""
+    content, width = array.view(np.uint8).data, array.itemsize
+    return [crc32(content[int(start) * width : int(stop) * width]) for start, stop in pairwise(fences)]
+
+
+def index_sizes(messages: int) -> tuple[int, int]:
+    """The sizes that a file of the index with so many messages may have: with checksums, and without."""
+    arrays = messages * sum(np.dtype(FIELDS[name]).itemsize for name in INDEX_FIELDS)
+    return _head_size(len(INDEX_FIELDS)) + arrays, _CHECKSUMS_AT + arrays
+
+
+def _head_size(fields: int) -> int:
+    return _CHECKSUMS_AT + 4 * BUCKETS * fields + 8
+
+
+@contextmanager
+def opened(storage: Storage, path: str, offset: int = 0, fields: Sequence[str] = INDEX_FIELDS) -> "Iterator[IdFile]":
+    """A file of ids, or a part of one. Whatever is damaged in it is told with its path."""
+    with storage.open_input(path) as source:
+        try:
+            yield IdFile(source, offset, fields)
+        except DamageError as damage:
+            raise DamagedIdsError(
+                f"{path}: this file of message ids is damaged: {damage}",
+                fix="run it again; if it happens twice, `eventlake verify --repair` makes the index anew",
+            ) from damage
+
+
+class DamageError(ValueError):
+    """What is wrong with a file of ids."""
 
 
 class IdFile:
@@ -131,13 +180,23 @@ class IdFile:
 
     def __init__(self, source: pa.NativeFile, offset: int = 0, fields: Sequence[str] = INDEX_FIELDS) -> None:
         self._source = source
-        head = source.read_at(_ARRAYS_AT, offset)
-        if head[: len(MAGIC)] != MAGIC:
-            raise ValueError("not a file of message ids")
+        size = _head_size(len(fields))
+        head = source.read_at(size, offset)
+        magic = head[: len(MAGIC)]
+        if magic not in (MAGIC, MAGIC_WITHOUT_CHECKSUMS):
+            raise DamageError("it does not begin as one")
+        self._checksums: dict[str, Array] = {}
+        if magic == MAGIC:
+            if len(head) < size or crc32(head[:-8]) != int.from_bytes(head[-8:], "little"):
+                raise DamageError("its head is not what was written")
+            sums = np.frombuffer(head, "<u4", BUCKETS * len(fields), _CHECKSUMS_AT).reshape(len(fields), BUCKETS)
+            self._checksums = dict(zip(fields, sums, strict=True))
+        elif len(head) < _CHECKSUMS_AT:
+            raise DamageError("its head is cut off")
         self._count = int.from_bytes(head[len(MAGIC) : _FENCES_AT], "little")
-        self._fences = np.frombuffer(head, "<u8", offset=_FENCES_AT).astype(np.int64)
+        self._fences = np.frombuffer(head, "<u8", BUCKETS + 1, _FENCES_AT).astype(np.int64)
         self._start = {}
-        position = offset + _ARRAYS_AT
+        position = offset + (size if self._checksums else _CHECKSUMS_AT)
         for name in fields:
             self._start[name] = position
             position += self._count * np.dtype(FIELDS[name]).itemsize
@@ -146,16 +205,23 @@ class IdFile:
         return self._count
 
     def read(self, share: Share, fields: Iterable[str]) -> Ids:
-        begin, end = int(self._fences[share.start]), int(self._fences[share.stop])
-        return Ids({name: self._array(name, begin, end) for name in fields})
+        return Ids({name: self._array(name, share) for name in fields})
 
-    def _array(self, name: str, begin: int, end: int) -> Array:
+    def _array(self, name: str, share: Share) -> Array:
         dtype = np.dtype(FIELDS[name])
-        size = (end - begin) * dtype.itemsize
-        if not size:
+        begin, end = int(self._fences[share.start]), int(self._fences[share.stop])
+        if begin >= end:
             return np.empty(0, dtype)
         self._source.seek(self._start[name] + begin * dtype.itemsize)
-        return np.frombuffer(self._source.read_buffer(size), dtype)
+        content = self._source.read_buffer((end - begin) * dtype.itemsize)
+        if content.size < (end - begin) * dtype.itemsize:
+            raise DamageError("its end is cut off")
+        array = np.frombuffer(content, dtype)
+        if self._checksums:
+            fences = self._fences[share.start : share.stop + 1] - begin
+            if _checksums(array, fences) != self._checksums[name][share.start : share.stop].tolist():
+                raise DamageError(f"its field {name!r} is not what was written")
+        return array
 
     def positions(self, share: Share, wanted: Ids) -> Array:
         """For each wanted message (sorted by hash): where it is in this share of the file, or -1."""

@@ -18,8 +18,17 @@ WRITER = {"compression": "snappy", "version": "2.6", "store_schema": False}
 # Nearly every row has a value of its own here: a dictionary would be the column once more.
 _ALL_DIFFERENT = frozenset({"message_id", "received_at", "sent_at", "timestamp", "original_timestamp"})
 
-MAX_OPEN = 100  # files; a backfill of years must not hold every hour of them
-MAX_BYTES = 48 << 20  # in memory, of all open files
+
+@dataclass(frozen=True)
+class FileSizes:
+    """How much of the files that are being written is held at once."""
+
+    open_files: int = 100  # a backfill of years must not hold every hour of them
+    bytes_in_memory: int = 48 << 20  # of all open files
+    rows_per_group: int = 1 << 20
+
+
+DEFAULT_SIZES = FileSizes()
 
 
 class DataFile(NamedTuple):
@@ -62,14 +71,14 @@ class PartitionedWriter:
         *,
         folder: str,
         stem: str,
-        max_bytes: int = MAX_BYTES,
+        sizes: FileSizes = DEFAULT_SIZES,
     ) -> None:
         self._storage = storage
         self._rules = rules
         self._segment_type = segment_type
         self._folder = folder
         self._stem = stem
-        self._max_bytes = max_bytes
+        self._sizes = sizes
         self._open: dict[tuple[int, int], _OpenFile] = {}  # by partition and number of columns
         self._files: list[DataFile] = []
         self._names = 0
@@ -83,14 +92,14 @@ class PartitionedWriter:
         starts: Any = np.flatnonzero(np.append(True, numbers[1:] != numbers[:-1]))
         for start, stop in zip(starts, [*starts[1:], len(numbers)], strict=True):
             self._append(int(numbers[start]), rows.slice(start, stop - start), micros[start:stop])
-        if sum(file.content.tell() for file in self._open.values()) > self._max_bytes:
+        if sum(file.content.tell() for file in self._open.values()) > self._sizes.bytes_in_memory:
             self.close()
 
     def _append(self, number: int, rows: pa.Table, micros: Any) -> None:
         first, last = int(micros[0]), int(micros[-1])
         file = self._open.get((number, rows.num_columns))
         if file is None:
-            if len(self._open) >= MAX_OPEN:
+            if len(self._open) >= self._sizes.open_files:
                 self.close()
             self._names += 1
             name = f"{self._stem}-{self._names}.parquet"
@@ -99,7 +108,7 @@ class PartitionedWriter:
             writer = pq.ParquetWriter(content, rows.schema, use_dictionary=with_dictionary, **WRITER)
             file = _OpenFile(writer, content, name, number, 0, first, last)
             self._open[number, rows.num_columns] = file
-        file.writer.write_table(rows)
+        file.writer.write_table(rows, row_group_size=self._sizes.rows_per_group)
         file.rows += rows.num_rows
         file.first_received, file.last_received = min(file.first_received, first), max(file.last_received, last)
 

@@ -1,6 +1,7 @@
 """Lines that are not events, kept with their file, their position and the reason."""
 
 from collections.abc import Collection
+from dataclasses import dataclass
 from typing import NamedTuple
 
 import pyarrow as pa
@@ -9,7 +10,17 @@ import pyarrow.parquet as pq
 
 from eventlake.storage.base import Storage
 
-KEPT = 1 << 20  # bytes of a line that are kept; the whole line stays in the raw archive
+
+@dataclass(frozen=True)
+class QuarantineSizes:
+    """How much is kept of lines, and how much of them at once."""
+
+    bytes_kept: int = 1 << 20  # of a line; the whole line stays in the raw archive
+    bytes_at_once: int = 16 << 20
+    lines_at_once: int = 10_000
+
+
+DEFAULT_SIZES = QuarantineSizes()
 
 SCHEMA = pa.schema(
     [
@@ -35,8 +46,9 @@ class Quarantined(NamedTuple):
 class QuarantineFile:
     """Writes the quarantined lines of one task, in bounded memory; makes no file if there are none."""
 
-    def __init__(self, storage: Storage, path: str) -> None:
+    def __init__(self, storage: Storage, path: str, sizes: QuarantineSizes = DEFAULT_SIZES) -> None:
         self.path = path
+        self._sizes = sizes
         self.rows = 0
         self._storage = storage
         self._pending: list[Quarantined] = []
@@ -44,10 +56,10 @@ class QuarantineFile:
         self._writer: pq.ParquetWriter | None = None
 
     def add(self, line: Quarantined) -> None:
-        kept = line._replace(content=line.content[:KEPT])
+        kept = line._replace(content=line.content[: self._sizes.bytes_kept])
         self._pending.append(kept)
         self._pending_bytes += len(kept.content)
-        if self._pending_bytes > 16 * KEPT or len(self._pending) >= 10_000:
+        if self._pending_bytes > self._sizes.bytes_at_once or len(self._pending) >= self._sizes.lines_at_once:
             self._flush()
 
     def _flush(self) -> None:

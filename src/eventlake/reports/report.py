@@ -58,8 +58,8 @@ class TableLine:
     table_name: str
     row_count: int
     is_new: bool
-    partitions: list[dict[str, str]]
-    new_columns: list[dict[str, str]]
+    partitions: list[dict[str, str]] = field(default_factory=list)
+    new_columns: list[dict[str, str]] = field(default_factory=list)
     extra: dict[str, Any] = field(default_factory=dict)
 
 

@@ -13,6 +13,7 @@ Every call ends: with an answer, with FileNotFoundError, or with an error of our
 gets no answer in time is given up; all of them may be repeated, also while the lost one is still under way.
 """
 
+import contextlib
 import functools
 import hashlib
 import os
@@ -84,7 +85,8 @@ class Storage(ABC):
         """A file to write to; it is there when it is closed, and perhaps half of it before."""
 
     @abstractmethod
-    def read(self, path: str) -> bytes: ...
+    def read(self, path: str, limit: int = -1) -> bytes:
+        """The content of a file; with a limit, at most so many bytes of it."""
 
     def digest(self, path: str) -> str | None:
         """A hash of a file's content; None if there is no such file."""
@@ -138,12 +140,8 @@ def answered(method: Callable[Concatenate[Self, P], R]) -> Callable[Concatenate[
     @functools.wraps(method)
     def call(self: Self, /, *args: P.args, **kwargs: P.kwargs) -> R:
         what = self.described(method, args)
-        try:
+        with _translated(what):
             return _in_time(self.timeout, what, lambda: self.attempt(method, *args, **kwargs))
-        except FileNotFoundError:
-            raise
-        except OSError as error:
-            raise of_system(error, what) from error
 
     return call
 
@@ -153,9 +151,20 @@ def transferred(method: Callable[Concatenate[Self, P], R]) -> Callable[Concatena
 
     @functools.wraps(method)
     def call(self: Self, /, *args: P.args, **kwargs: P.kwargs) -> R:
-        return self.attempt(method, *args, **kwargs)
+        with _translated(self.described(method, args)):
+            return self.attempt(method, *args, **kwargs)
 
     return call
+
+
+@contextlib.contextmanager
+def _translated(what: str) -> Iterator[None]:
+    try:
+        yield
+    except FileNotFoundError:
+        raise
+    except OSError as error:
+        raise of_system(error, what) from error
 
 
 def _in_time(seconds: float, what: str, function: Callable[[], R]) -> R:

@@ -11,6 +11,7 @@ from typing import Any
 import pyarrow as pa
 from pyarrow import fs
 
+from eventlake.storage import private
 from eventlake.storage.base import TIMEOUT, Storage, StoredFile, answered
 
 
@@ -21,6 +22,11 @@ class LocalStorage(Storage):
 
     def __reduce__(self) -> tuple[Any, ...]:
         return _opened, (type(self), self.root, self.timeout)
+
+    def _make_folder_of(self, path: Path) -> None:
+        """Make the folder of a file. The lake's own is for its owner only, so that what is below needs no care."""
+        private.make_folder(Path(self.root))
+        path.parent.mkdir(parents=True, exist_ok=True)
 
     def files(self, folder: str) -> Iterator[StoredFile]:
         return iter(self._listed(folder))
@@ -45,7 +51,7 @@ class LocalStorage(Storage):
 
     @answered
     def open_input(self, path: str) -> pa.NativeFile:
-        return pa.memory_map(self.full(path)) if Path(self.full(path)).stat().st_size else pa.BufferReader(b"")
+        return pa.memory_map(self.full(path))
 
     @answered
     def open_stream(self, path: str) -> Any:
@@ -53,16 +59,18 @@ class LocalStorage(Storage):
 
     @answered
     def open_output(self, path: str) -> pa.NativeFile:
-        Path(self.full(path)).parent.mkdir(parents=True, exist_ok=True)
+        self._make_folder_of(Path(self.full(path)))
         return pa.OSFile(self.full(path), "wb")
 
     @answered
-    def read(self, path: str) -> bytes:
-        return Path(self.full(path)).read_bytes()
+    def read(self, path: str, limit: int = -1) -> bytes:
+        with Path(self.full(path)).open("rb") as file:
+            return file.read(limit)
 
     @answered
     def write(self, path: str, content: bytes) -> None:
         target = Path(self.full(path))
+        self._make_folder_of(target)
         with _written_aside(target, content) as aside:
             aside.replace(target)
         sync_folder(target.parent)
@@ -70,6 +78,7 @@ class LocalStorage(Storage):
     @answered
     def create(self, path: str, content: bytes) -> bool:
         target = Path(self.full(path))
+        self._make_folder_of(target)
         with _written_aside(target, content) as aside:
             try:
                 os.link(aside, target)  # unlike a rename, it never replaces a file
@@ -88,7 +97,7 @@ class LocalStorage(Storage):
     @answered
     def move(self, source: str, target: str) -> None:
         destination = Path(self.full(target))
-        destination.parent.mkdir(parents=True, exist_ok=True)
+        self._make_folder_of(destination)
         try:
             Path(self.full(source)).replace(destination)
         except FileNotFoundError:
@@ -129,7 +138,6 @@ def _opened(kind: type[LocalStorage], root: str, timeout: float) -> LocalStorage
 @contextlib.contextmanager
 def _written_aside(target: Path, content: bytes) -> Iterator[Path]:
     """The content on disk, under a name that nobody looks for and that is gone afterwards."""
-    target.parent.mkdir(parents=True, exist_ok=True)
     aside = target.with_name(f".{target.name}.{uuid.uuid4().hex}")
     try:
         with aside.open("wb") as file:

@@ -172,8 +172,9 @@ class S3Storage(Storage):
         self._client.upload_fileobj(content, **self._key(path), ExtraArgs=self.options.of_new_objects)
 
     @answered
-    def read(self, path: str) -> bytes:
-        content: bytes = self._client.get_object(**self._key(path))["Body"].read()
+    def read(self, path: str, limit: int = -1) -> bytes:
+        with self._client.get_object(**self._key(path))["Body"] as body:  # what is left of it is not fetched
+            content: bytes = body.read(limit if limit >= 0 else None)
         return content
 
     @answered

@@ -1,0 +1,5 @@
+"""SQL over the lake with DuckDB."""
+
+from eventlake.query.answer import query, save
+
+__all__ = ["query", "save"]

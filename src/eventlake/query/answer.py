@@ -1,0 +1,159 @@
+"""The rows that a query gives, or why it gives none."""
+
+import os
+import re
+import tempfile
+import threading
+import uuid
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from difflib import get_close_matches
+from pathlib import Path
+
+import duckdb
+import pyarrow as pa
+
+from eventlake.errors import InvalidSettingsError, NotFoundError, TransientError
+from eventlake.query import damage, guard
+from eventlake.query.named import is_blank, is_show_tables
+from eventlake.query.views import Views, quoted
+from eventlake.storage.duck import LakeFiles
+from eventlake.storage.local import LocalStorage
+from eventlake.workspace import Workspace
+
+_SHOW_TABLES = 'SELECT table_schema AS "database", table_name AS "table" FROM information_schema.tables ORDER BY ALL'
+_FORMATS = {
+    ".csv": "FORMAT csv, HEADER",
+    ".parquet": "FORMAT parquet",
+    ".json": "FORMAT json, ARRAY",
+    ".ndjson": "FORMAT json",
+}
+
+
+def query(workspace: Workspace, sql: str, *, unrestricted: bool = False, timeout: float | None = None) -> pa.Table:
+    """The rows that a query gives, of its last statement. Tables are called `<database>.<table>`.
+
+    It reads the lake's tables and works in memory, unless it is unrestricted; see `guard`.
+    """
+    with tempfile.TemporaryDirectory(prefix="eventlake-query-") as scratch, duckdb.connect(":memory:") as connection:
+        files = LakeFiles(workspace.storage)
+        connection.register_filesystem(files)
+        views = Views(workspace, connection, files)
+        with _told(views, files), _ended_in_time(connection, timeout):
+            connection.execute("SET TimeZone = 'UTC'")
+            connection.execute("SET temp_directory = ?", [scratch])
+            connection.execute("SET catalog_error_max_schemas = 0")  # it would propose tables of its own
+            statements = connection.extract_statements(sql)
+            if not statements:
+                raise InvalidSettingsError("there is no query", fix='for example `eventlake query "select 1"`')
+            views.make(sql)
+            if not unrestricted:
+                guard.check(statements)
+                guard.lock(connection, files)
+            *before, last = (_SHOW_TABLES if is_show_tables(one.query) else one.query for one in statements)
+            for statement in before:
+                connection.execute(statement)
+                connection.complete()
+            found = connection.sql(_without_end(connection, last))
+            has_rows = found and statements[-1].type is not duckdb.StatementType.CREATE  # that only counts
+            return _named_apart(found.to_arrow_table()) if has_rows else pa.table({})
+
+
+def _without_end(connection: duckdb.DuckDBPyConnection, statement: str) -> str:
+    """A statement without the semicolon at its end and what comments follow it, with which there is no relation."""
+    for place in (found.start() for found in re.finditer(";", statement)):
+        if is_blank(statement[place + 1 :]):
+            with suppress(duckdb.ParserException):  # it is in a text
+                if connection.extract_statements(statement[:place]):
+                    return statement[:place]
+    return statement
+
+
+def save(
+    workspace: Workspace, sql: str, target: Path, *, unrestricted: bool = False, timeout: float | None = None
+) -> int:
+    """Write the rows that a query gives to a file, in the format of its ending; how many they are."""
+    how = _FORMATS.get(target.suffix.lower())
+    if how is None:
+        raise InvalidSettingsError(f"{target} has none of the known endings", fix=f"use one of {', '.join(_FORMATS)}")
+    target = target.resolve()
+    if isinstance(workspace.storage, LocalStorage) and target.is_relative_to(workspace.storage.root):
+        raise InvalidSettingsError(f"{target} is in the lake, whose files are eventlake's", fix="choose another folder")
+    if not target.parent.is_dir():
+        raise NotFoundError(f"there is no folder {target.parent}", fix="make it, or choose another")
+    rows = query(workspace, sql, unrestricted=unrestricted, timeout=timeout)
+    aside = target.with_name(f".{uuid.uuid4().hex}{target.suffix}")
+    try:
+        with duckdb.connect(":memory:") as writer:  # knows the rows and the file, and nothing of the query
+            writer.execute("SET TimeZone = 'UTC'")
+            writer.register("rows", rows)
+            writer.execute(f"COPY rows TO {quoted(os.fspath(aside))} ({how})")
+        aside.replace(target)
+    except duckdb.Error as error:
+        raise TransientError(
+            f"{target} cannot be written: {error}", fix="check the disk and the folder's rights"
+        ) from error
+    finally:
+        aside.unlink(missing_ok=True)
+    return int(rows.num_rows)
+
+
+@contextmanager
+def _ended_in_time(connection: duckdb.DuckDBPyConnection, seconds: float | None) -> Iterator[None]:
+    timer = threading.Timer(seconds, connection.interrupt) if seconds else None
+    if timer is None:
+        yield
+        return
+    timer.start()
+    try:
+        yield
+    except duckdb.InterruptException as error:
+        raise TransientError(
+            f"the query took longer than {seconds:g} seconds", fix="give it more time with --timeout, or ask for less"
+        ) from error
+    finally:
+        timer.cancel()
+
+
+@contextmanager
+def _told(views: Views, files: LakeFiles) -> Iterator[None]:
+    """Let an error of DuckDB say who must act: most are about the query, some about the lake's files."""
+    try:
+        yield
+    except duckdb.Error as error:
+        words = _words(error)
+        if guard.was_refused(error):
+            raise guard.refusal(words) from error
+        if isinstance(error, duckdb.OutOfMemoryException):
+            raise TransientError(f"the query failed: {words}", fix="ask for fewer rows or columns at once") from error
+        raise damage.told(error, views, files) or InvalidSettingsError(
+            f"the query failed: {words}", fix=_proposal(words, views.names)
+        ) from error
+
+
+def _proposal(words: str, names: list[str]) -> str:
+    missing = re.search(r"Table with name (\S+) does not exist", words)
+    by_table = {name.partition(".")[2]: name for name in names}
+    alike = get_close_matches(missing[1].lower(), by_table, 3) if missing else []
+    proposal = f"perhaps {' or '.join(by_table[name] for name in alike)}; " if alike else ""
+    return f"{proposal}see `eventlake tables` and `eventlake describe TABLE` for the names"
+
+
+def _words(error: duckdb.Error) -> str:
+    """What DuckDB says, without the parts that are about this program and not about the query."""
+    text = str(error)
+    if "Traceback" in text or "lake://" in text:
+        text = text.partition("\n\nLINE ")[0].strip().splitlines()[-1]
+    return text
+
+
+def _named_apart(rows: pa.Table) -> pa.Table:
+    """A join may give two columns one name; the second is called `name_1`, as DuckDB does in a subquery."""
+    names: list[str] = []
+    for name in rows.column_names:
+        count, unique = 0, name
+        while unique in names:
+            count += 1
+            unique = f"{name}_{count}"
+        names.append(unique)
+    return rows.rename_columns(names)

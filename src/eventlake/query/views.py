@@ -1,0 +1,163 @@
+"""Every table of the catalog as a view: partitions and evolved columns included."""
+
+from collections.abc import Iterable, Sequence
+
+import duckdb
+
+from eventlake.catalog.base import SYSTEM_DATABASE, CatalogTable
+from eventlake.errors import InvalidSettingsError
+from eventlake.lake.quarantine import SCHEMA as QUARANTINE_SCHEMA
+from eventlake.lake.report_columns import REPORT_COLUMNS
+from eventlake.query.named import asks_in_general, named
+from eventlake.reports import report
+from eventlake.schema.names import RESERVED_DATABASES
+from eventlake.storage.duck import LakeFiles
+from eventlake.workspace import Workspace
+
+_DUCK_TYPES = {
+    "bigint": "BIGINT",
+    "boolean": "BOOLEAN",
+    "decimal(38,6)": "DECIMAL(38,6)",
+    "string": "VARCHAR",
+    "timestamp": "TIMESTAMPTZ",
+}
+_QUARANTINE_TYPES = {"string": "VARCHAR", "int64": "BIGINT", "binary": "BLOB"}
+_REPORTS, _QUARANTINE = (SYSTEM_DATABASE, "sync_reports"), (SYSTEM_DATABASE, "quarantine")
+
+Columns = Sequence[tuple[str, str]]
+"""Names and DuckDB's types."""
+
+
+class Views:
+    """The tables that a query names, in a connection of its own."""
+
+    def __init__(self, workspace: Workspace, connection: duckdb.DuckDBPyConnection, lake: LakeFiles) -> None:
+        self.workspace = workspace
+        self.files: dict[str, str] = {}  # that the views read: path → digest, empty where none is known
+        self.names: list[str] = []  # of all tables, as queries write them
+        self._connection = connection
+        self._lake = lake
+
+    def make(self, sql: str) -> None:
+        """Make the views that a query needs. Making one opens its files, so tables that are only listed get none."""
+        tables = {(table.database, table.name): table for table in self.workspace.catalog.tables()}
+        self.names = [".".join(key) for key in (*tables, _REPORTS, _QUARANTINE)]
+        wanted = named(sql, [*tables, _REPORTS, _QUARANTINE])
+        for database, name in sorted(wanted):
+            if database in RESERVED_DATABASES:
+                raise self._reserved(tables[database, name])
+        for database in sorted({database for database, _ in (*tables, _REPORTS)} - RESERVED_DATABASES):
+            self._connection.execute(f"CREATE SCHEMA IF NOT EXISTS {_name(database)}")
+        for key in wanted:
+            self._create(key, self._select(key, tables))
+        if asks_in_general(sql):
+            for key in {*tables, _REPORTS, _QUARANTINE} - wanted:
+                if key[0] not in RESERVED_DATABASES:
+                    self._create(key, _placeholder(_columns(key, tables), key))
+
+    def _create(self, key: tuple[str, str], select: str) -> None:
+        self._connection.execute(f"CREATE VIEW {_name(key[0])}.{_name(key[1])} AS {select}")
+
+    def _reserved(self, table: CatalogTable) -> InvalidSettingsError:
+        slug = next((s.slug for s in self.workspace.sources.all() if s.id == table.source_id), "SOURCE")
+        return InvalidSettingsError(
+            f"DuckDB keeps the name {table.database!r} for itself, so a database of that name cannot be asked",
+            fix=f"give it another: `eventlake replay {slug} --all --set database=NAME`",
+        )
+
+    def _select(self, key: tuple[str, str], tables: dict[tuple[str, str], CatalogTable]) -> str:
+        columns = _columns(key, tables)
+        if key == _REPORTS:
+            return self._reports(columns)
+        if key == _QUARANTINE:
+            return self._quarantine(columns)
+        return self._data(tables[key], columns)
+
+    def _data(self, table: CatalogTable, columns: Columns) -> str:
+        """The columns in the catalog's order and types, also those that no file has."""
+        found = self.workspace.ledger.data_files(table.source_id, table.segment_type)
+        if not found:
+            return _empty(columns)
+        files = self._addresses((file.path, file.size, file.digest) for file in found)
+        hive = ", ".join(f"{_name(key)}: VARCHAR" for key in table.partition_keys)
+        read = (
+            f"read_parquet([{files}], union_by_name=true, hive_partitioning=true, hive_types_autocast=false, "
+            f"hive_types={{{hive}}})"
+        )
+        return f"SELECT {_names(columns)} FROM ({_empty(columns)} UNION ALL BY NAME SELECT * FROM {read})"  # noqa: S608
+
+    def _reports(self, columns: Columns) -> str:
+        files = self._addresses(
+            (path, found.size, "")
+            for run in self.workspace.runs.latest(None)
+            # A full disk may have kept one from being written.
+            if run.report and (found := self.workspace.storage.stat(path := report.path(run.report[0])))
+        )
+        if not files:
+            return _empty(columns)
+        spec = ", ".join(f"{quoted(name)}: {quoted(kind)}" for name, kind in columns if name != "day")
+        return (
+            f"SELECT {_names(columns)} FROM (SELECT *, regexp_extract(filename, '/day=([0-9-]+)/', 1) AS day FROM "  # noqa: S608
+            f"read_json([{files}], format='newline_delimited', columns={{{spec}}}, filename=true, "
+            "hive_partitioning=false))"
+        )
+
+    def _quarantine(self, columns: Columns) -> str:
+        paths = [path for path, _, _ in self.workspace.ledger.quarantine_files()]
+        files = self._addresses((path, self._size(path), "") for path in paths)
+        if not files:
+            return _empty(columns)
+        return (
+            f"SELECT source AS source_id, {_names(columns[1:])} FROM "  # noqa: S608
+            f"read_parquet([{files}], hive_partitioning=true, hive_types={{source: VARCHAR, run_id: VARCHAR}})"
+        )
+
+    def _size(self, path: str) -> int:
+        found = self.workspace.storage.stat(path)
+        return found.size if found else 0
+
+    def _addresses(self, files: Iterable[tuple[str, int, str]]) -> str:
+        """Files as a list in SQL, from path, size and digest of each; from here on DuckDB may read them."""
+        addresses = []
+        for path, size, digest in files:
+            self.files[path] = digest
+            addresses.append(quoted(self._lake.address(path, size)))
+        return ", ".join(addresses)
+
+
+def _columns(key: tuple[str, str], tables: dict[tuple[str, str], CatalogTable]) -> Columns:
+    if key == _REPORTS:
+        return [(column.name, column.duckdb) for column in REPORT_COLUMNS]
+    if key == _QUARANTINE:
+        kept = [(field.name, _QUARANTINE_TYPES[str(field.type)]) for field in QUARANTINE_SCHEMA]
+        return [("source_id", "VARCHAR"), ("run_id", "VARCHAR"), *kept]
+    table = tables[key]
+    columns = [(column.name, _DUCK_TYPES[column.type.value]) for column in table.schema.columns]
+    return [*columns, *((key, "VARCHAR") for key in table.partition_keys)]
+
+
+def _empty(columns: Columns) -> str:
+    return f"SELECT {_nulls(columns)} WHERE false"
+
+
+def _placeholder(columns: Columns, key: tuple[str, str]) -> str:
+    """A view that can be listed and described. If a query gets to it nevertheless, that must not look like no rows."""
+    why = quoted(f"the query does not name {'.'.join(key)}, so its files were not opened")
+    return f"SELECT {_nulls(columns)} WHERE error({why})::BOOLEAN"
+
+
+def _nulls(columns: Columns) -> str:
+    return ", ".join(f"CAST(NULL AS {kind}) AS {_name(name)}" for name, kind in columns)
+
+
+def _names(columns: Columns) -> str:
+    return ", ".join(_name(name) for name, _ in columns)
+
+
+def _name(text: str) -> str:
+    return '"' + text.replace('"', '""') + '"'
+
+
+def quoted(text: str) -> str:
+    """A text as SQL writes it."""
+    return "'" + text.replace("'", "''") + "'"
