@@ -27,6 +27,8 @@ from eventlake.sync.verify import verify
 from eventlake.workspace import Workspace
 from servers import free_ports, server, wait_for
 
+pytestmark = pytest.mark.long
+
 PROGRAM = Path(sys.executable).with_name("eventlake")
 SPARK_CLASS = Path(pyspark.__file__).parent / "bin" / "spark-class"
 WORKERS = 2

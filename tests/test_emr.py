@@ -5,7 +5,8 @@ import functools
 import itertools
 import json
 import os
-import pickle
+import re
+import shutil
 import signal
 import subprocess
 import sys
@@ -13,7 +14,7 @@ import tarfile
 import threading
 import time
 import uuid
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -23,22 +24,23 @@ import pytest
 from moto.emr.models import emr_backends
 
 from aws import ACCOUNT, REGION, Aws, rights_checked
-from conftest import InProcess, SetClock, track
-from conftest import Lake as LocalLake
+from conftest import InProcess
 from eventlake.aws.session import AwsOptions
 from eventlake.demo.events import Recipe, write_archive
-from eventlake.errors import InternalError, InvalidSettingsError, PermissionMissingError, TransientError
+from eventlake.errors import InternalError, InvalidSettingsError, PermissionMissingError, SetupError, TransientError
 from eventlake.query import query
+from eventlake.runners import entry
 from eventlake.runners.cluster_driver import described
 from eventlake.runners.emr import Emr, EmrStep, like
-from eventlake.runners.mailbox import Failure, Mailbox, Request
-from eventlake.runners.package import Target, pinned, provide
+from eventlake.runners.entry import tree_digest
+from eventlake.runners.mailbox import Mailbox
+from eventlake.runners.package import LOCK, Package, Target, build, pinned, provide
 from eventlake.runners.remote import RemoteRunner, State, Status
 from eventlake.runners.submission import Submission
+from eventlake.runners.wire import Failure, Greeting, Step, registry
 from eventlake.storage.local import LocalStorage
 from eventlake.storage.s3 import S3Options, S3Storage
-from eventlake.sync import jobs
-from eventlake.sync.repair import repair
+from eventlake.sync.remote_steps import STEPS
 from eventlake.sync.verify import verify
 from eventlake.workspace import Workspace
 from needs import not_there
@@ -103,16 +105,29 @@ def bucket(s3: S3Server) -> str:
     return name
 
 
+class Made(NamedTuple):
+    """A package, the folder of the bucket that it is in, and what its maker wrote down."""
+
+    package: Package
+    folder: str
+    records: Path
+
+
 @pytest.fixture(scope="module")
-def package(s3: S3Server, bucket: str) -> Path:
-    """What nodes need, made once; where it is in the bucket."""
-    options = S3Options(s3.endpoint, path_style=True, aws=AwsOptions(REGION))
-    storage = S3Storage(f"s3://{bucket}/made", options)
-    return Path("made") / provide(storage, Target(NODE_PYTHON)).archive
+def package(s3: S3Server, bucket: str, tmp_path_factory: pytest.TempPathFactory) -> Made:
+    """What nodes need, made once."""
+    records = tmp_path_factory.mktemp("packages")
+    made = provide(S3Storage(f"s3://{bucket}/made", options_for(s3)), Target(NODE_PYTHON), records)
+    assert made.is_new
+    return Made(made, "made", records)
+
+
+def options_for(s3: S3Server) -> S3Options:
+    return S3Options(s3.endpoint, path_style=True, aws=AwsOptions(REGION))
 
 
 @pytest.fixture
-def lake(aws: Aws, s3: S3Server, bucket: str, package: Path, tmp_path: Path) -> Lake:
+def lake(aws: Aws, s3: S3Server, bucket: str, package: Made, tmp_path: Path) -> Lake:
     recipe = Recipe(events=3000, hours=3, track_types=8, duplicate_share=0.05, conflict_share=0.05, broken_share=0.01)
     write_archive(recipe, tmp_path / "raw", files=6)
     places = []
@@ -121,9 +136,10 @@ def lake(aws: Aws, s3: S3Server, bucket: str, package: Path, tmp_path: Path) -> 
         database = f"web_{uuid.uuid4().hex}"
         prefix = uuid.uuid4().hex
         where = f"s3://{bucket}/{prefix}" if name == "there" else "lake"
-        for part in (package, package.with_name(package.name.replace(".tar.gz", ".py"))):
-            key = f"{prefix}/{part.relative_to('made')}"
-            boto3.client("s3", endpoint_url=s3.endpoint).copy({"Bucket": bucket, "Key": str(part)}, bucket, key)
+        shutil.copytree(package.records, place.folder / "packages")
+        for part in (package.package.archive, package.package.entry):
+            made = {"Bucket": bucket, "Key": f"{package.folder}/{part}"}
+            boto3.client("s3", endpoint_url=s3.endpoint).copy(made, bucket, f"{prefix}/{part}")
         (place.folder / "eventlake.toml").write_text(
             f'workspace_id = "test"\n[lake]\nroot = "{where}"\n'
             f'[s3]\nendpoint = "{s3.endpoint}"\npath_style = true\n[aws]\nregion = "{REGION}"\n'
@@ -175,6 +191,7 @@ def on_emr(lake: Lake, cluster_id: str, glue: bool = False) -> None:
     (lake.folder / "eventlake.toml").write_text(f'runner = "emr"\n{text}{catalog}{emr}')
 
 
+@pytest.mark.long
 @pytest.mark.timeout(600)
 def test_a_sync_and_a_replay_on_emr(aws: Aws, s3: S3Server, lake: Lake, spark_home: Path, tmp_path: Path) -> None:
     """The main scenario, on each line of Spark: a step of the cluster, then a cluster of its own for a replay."""
@@ -209,6 +226,7 @@ def test_a_sync_and_a_replay_on_emr(aws: Aws, s3: S3Server, lake: Lake, spark_ho
     assert shown == set(rows(lake.alone))
 
 
+@pytest.mark.long
 @pytest.mark.timeout(300)
 def test_a_sync_on_emr_serverless(aws: Aws, s3: S3Server, lake: Lake, tmp_path: Path) -> None:
     client = aws.client("emr-serverless")
@@ -248,6 +266,7 @@ def stopped(process: subprocess.Popen[str], nodes: Cluster, kind: signal.Signals
         process.kill()
 
 
+@pytest.mark.long
 @pytest.mark.timeout(300)
 @pytest.mark.parametrize("kind", [signal.SIGINT, signal.SIGTERM])
 def test_a_run_that_is_stopped_cancels_its_step(
@@ -266,6 +285,7 @@ def test_a_run_that_is_stopped_cancels_its_step(
     assert ended.status == "failed"
 
 
+@pytest.mark.long
 @pytest.mark.timeout(300)
 def test_a_replay_that_is_stopped_ends_its_cluster(aws: Aws, s3: S3Server, lake: Lake, tmp_path: Path) -> None:
     on_emr(lake, a_cluster(aws))
@@ -278,6 +298,7 @@ def test_a_replay_that_is_stopped_ends_its_cluster(aws: Aws, s3: S3Server, lake:
     assert aws.client("emr").describe_cluster(ClusterId=made)["Cluster"]["Status"]["State"] == "TERMINATED"
 
 
+@pytest.mark.long
 @pytest.mark.timeout(300)
 def test_a_step_that_fails_is_told_and_the_next_sync_loads_all(
     aws: Aws, s3: S3Server, lake: Lake, tmp_path: Path
@@ -301,17 +322,19 @@ def test_a_step_that_fails_is_told_and_the_next_sync_loads_all(
 
 @pytest.fixture
 def storage(s3: S3Server, bucket: str) -> S3Storage:
-    options = S3Options(s3.endpoint, path_style=True, aws=AwsOptions(REGION))
-    return S3Storage(f"s3://{bucket}/{uuid.uuid4().hex}", options)
+    return S3Storage(f"s3://{bucket}/{uuid.uuid4().hex}", options_for(s3))
 
 
 @pytest.mark.timeout(120)
 def test_a_driver_whose_run_died_gives_up(storage: S3Storage) -> None:
     """Else it would hold the cluster for ever."""
-    Mailbox(storage, "segment-stage/1").show_alive(1)
-    program = "from eventlake.runners.cluster_driver import main; main()"
+    Mailbox(storage, "segment-stage/1", STEPS).show_alive(1)
+    program = (
+        "import sys; from eventlake.runners.cluster_driver import main; from eventlake.sync.remote_steps import STEPS; "
+        "main(sys.argv[1], STEPS)"
+    )
     done = subprocess.run(
-        [sys.executable, "-c", program, described(storage, "segment-stage/1", silence=15)],
+        [sys.executable, "-c", program, described(storage, "segment-stage/1", silence=5)],
         env=os.environ | {"PYSPARK_SUBMIT_ARGS": "--master local[1] pyspark-shell", "SPARK_LOCAL_IP": "127.0.0.1"},
         capture_output=True,
         text=True,
@@ -320,17 +343,17 @@ def test_a_driver_whose_run_died_gives_up(storage: S3Storage) -> None:
     )
     assert done.returncode == 1
     assert "no sign of life" in done.stderr
-    assert Mailbox(storage, "segment-stage/1").greeting()
 
 
 # What is submitted
 
 
-def test_the_package_is_made_once_and_has_all_but_spark(lake: Lake, aws: Aws, package: Path, tmp_path: Path) -> None:
+@pytest.mark.long
+def test_the_package_is_made_once_and_has_all_but_spark(lake: Lake, aws: Aws, package: Made, tmp_path: Path) -> None:
     on_emr(lake, a_cluster(aws))
     (told,) = eventlake(lake.folder, "package")
-    assert told["uploaded"] is False  # as it was made by another
-    assert told["archive"].endswith(package.name)
+    assert told["uploaded"] is False  # as it was made before
+    assert told["archive"].endswith(package.package.archive)
     place = Workspace.open(lake.folder)
     archive = tmp_path / "package.tar.gz"
     archive.write_bytes(place.storage.read(told["archive"].removeprefix(f"{place.storage.root}/")))
@@ -340,10 +363,64 @@ def test_the_package_is_made_once_and_has_all_but_spark(lake: Lake, aws: Aws, pa
     assert not {"pyspark", "py4j"} & names
 
 
-def test_the_package_has_the_versions_that_are_installed() -> None:
-    found = dict(pin.split("==") for pin in pinned())
-    assert found["boto3"] == boto3.__version__
-    assert "pyspark" not in found
+def test_the_package_has_the_versions_of_the_lock_each_with_its_hashes() -> None:
+    found = pinned(Target("python3.11"), LOCK.read_text())
+    names = {line.partition("==")[0] for line in found}
+    assert f"boto3=={boto3.__version__}" in {line.partition(" ")[0] for line in found}
+    assert {"duckdb", "msgspec", "numpy", "packaging", "pyarrow", "uvloop"} <= names
+    assert not {"pyspark", "py4j", "colorama"} & names  # what the cluster has, and what is for other systems
+    assert all(" --hash=sha256:" in line for line in found)
+
+
+def test_what_the_lock_has_for_other_systems_and_versions_is_left_out() -> None:
+    lock = (
+        "# a comment\nanywhere==1 \\\n    --hash=sha256:aa \\\n    --hash=sha256:bb\n    # via x\n"
+        "old==2 ; python_full_version < '3.12' \\\n    --hash=sha256:cc\n"
+        "graviton==3 ; platform_machine == 'aarch64' \\\n    --hash=sha256:dd\n"
+        "windows==4 ; sys_platform == 'win32' \\\n    --hash=sha256:ee\n"
+    )
+    anywhere = "anywhere==1 --hash=sha256:aa --hash=sha256:bb"
+    assert pinned(Target("python3.11"), lock) == [anywhere, "old==2 --hash=sha256:cc"]
+    assert pinned(Target("python3.12", "aarch64"), lock) == [anywhere, "graviton==3 --hash=sha256:dd"]
+
+
+def test_a_library_with_another_hash_than_the_lock_has_is_not_packed(tmp_path: Path) -> None:
+    with pytest.raises(SetupError, match="someone may have tampered with them"):
+        build(tmp_path / "package.tar.gz", Target(NODE_PYTHON), [f"six==1.17.0 --hash=sha256:{'0' * 64}"])
+    assert not (tmp_path / "package.tar.gz").exists()
+
+
+@pytest.mark.long
+def test_an_entry_that_somebody_else_wrote_is_not_submitted(storage: S3Storage, package: Made) -> None:
+    storage.write(package.package.entry, b"import os; os.system('true')")
+    with pytest.raises(InternalError, match=re.escape(storage.full(package.package.entry))) as caught:
+        provide(storage, Target(NODE_PYTHON), package.records)
+    assert "who else may write" in caught.value.fix
+
+
+@pytest.mark.parametrize("change", ["another content", "one more file", "a link", "nothing"])
+def test_a_package_that_was_replaced_is_not_loaded(tmp_path: Path, change: str) -> None:
+    """The script that a cluster starts, in a folder as Spark makes it, with a package that tells if it is loaded."""
+    lib = tmp_path / "environment" / "lib" / "eventlake"
+    (lib / "runners").mkdir(parents=True)
+    (lib / "sync").mkdir()
+    (lib / "runners" / "cluster_driver.py").write_text("def main(told, steps): print('loaded', told, steps)")
+    (lib / "sync" / "remote_steps.py").write_text("STEPS = 'steps'")
+    submitted = tree_digest(tmp_path / "environment")
+    if change == "another content":
+        (lib / "sync" / "remote_steps.py").write_text("STEPS = 'other'")
+    elif change == "one more file":
+        (lib / "__init__.py").write_text("print('loaded')")
+    elif change == "a link":
+        (lib / "__init__.py").symlink_to("sync/remote_steps.py")
+    done = subprocess.run(
+        [NODE_PYTHON, entry.__file__, submitted, "session"], cwd=tmp_path, capture_output=True, text=True, check=False
+    )
+    if change == "nothing":
+        assert (done.returncode, done.stdout) == (0, "loaded session steps\n")
+    else:
+        assert done.returncode == 1
+        assert "loaded" not in done.stdout
 
 
 @pytest.mark.parametrize("python", ["python", "python2.7", "/usr/bin/env"])
@@ -426,26 +503,36 @@ def test_a_cluster_of_fleets_is_copied_too() -> None:
     ]
 
 
-def test_nodes_act_in_their_own_role(mailbox: Mailbox) -> None:
+def a_submission(storage: S3Storage) -> Submission:
+    package = Package("segment-data/packages/a.tar.gz", "segment-data/packages/a.py", "0123", is_new=False)
+    return Submission(package, storage.full, {}, "python3.11", functools.partial(described, storage))
+
+
+def test_nodes_act_in_their_own_role() -> None:
     options = S3Options("http://x", aws=AwsOptions(REGION, "arn:aws:iam::123456789012:role/job", "external"))
-    storage = S3Storage("s3://bucket/lake", options)
-    mailbox.ask(1, Request(double, storage, [1]))
-    asked = mailbox.request(1)
-    assert asked
-    assert asked.context.options == options._replace(aws=AwsOptions(REGION))
-    told = json.loads(base64.urlsafe_b64decode(described(storage, "segment-stage/1")))
-    assert told["options"]["aws"] == {"region": REGION}
+    told = json.loads(base64.urlsafe_b64decode(described(S3Storage("s3://bucket/lake", options), "segment-stage/1")))
+    assert "role" not in json.dumps(told)
+    assert "external" not in json.dumps(told)
+    assert REGION in json.dumps(told)
+
+
+def test_the_driver_is_told_the_digest_of_its_package_and_is_started_by_the_nodes_own_interpreter(
+    storage: S3Storage,
+) -> None:
+    words = a_submission(storage).on_yarn("segment-stage/1")
+    assert words[-3:-1] == [storage.full("segment-data/packages/a.py"), "0123"]
+    assert "spark.pyspark.driver.python=python3.11" in words
 
 
 def test_yarn_finds_nothing_to_replace_in_the_command(storage: S3Storage) -> None:
     """It takes {{…}} and $ in a command for its own."""
-    submission = Submission("s3://b/a.tar.gz", "s3://b/a.py", {}, "python3.11", functools.partial(described, storage))
+    submission = a_submission(storage)
     for word in submission.on_yarn("segment-stage/1"):
         assert not set("{}$\\'") & set(word)
 
 
 def test_no_credentials_are_submitted(storage: S3Storage) -> None:
-    submission = Submission("s3://b/a.tar.gz", "s3://b/a.py", {}, "python3.11", functools.partial(described, storage))
+    submission = a_submission(storage)
     *words, told = submission.on_yarn("segment-stage/1")
     submitted = " ".join(words) + base64.urlsafe_b64decode(told).decode()
     assert storage.root in submitted
@@ -465,13 +552,13 @@ def test_no_credentials_are_submitted(storage: S3Storage) -> None:
     ],
 )
 def test_a_right_on_the_cluster_that_is_missing_is_named(
-    aws: Aws, monkeypatch: pytest.MonkeyPatch, action: str, code: str
+    aws: Aws, storage: S3Storage, monkeypatch: pytest.MonkeyPatch, action: str, code: str
 ) -> None:
     cluster_id, user = a_cluster(aws), aws.user()
     monkeypatch.setenv("AWS_ACCESS_KEY_ID", user.key)
     monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", user.secret)
     emr = Emr(AwsOptions(REGION, aws.role(without=[action])))
-    step = EmrStep(emr, cluster_id, Submission("s3://b/a", "s3://b/m", {}, "python3.11", str))
+    step = EmrStep(emr, cluster_id, a_submission(storage))
 
     def submit_and_follow() -> None:
         step.start("segment-stage/1")
@@ -483,14 +570,15 @@ def test_a_right_on_the_cluster_that_is_missing_is_named(
     assert action in caught.value.fix
 
 
-def test_a_cluster_that_is_gone_is_a_wrong_setting(aws: Aws) -> None:
+def test_a_cluster_that_is_gone_is_a_wrong_setting(aws: Aws, storage: S3Storage) -> None:
     cluster_id = a_cluster(aws)
     aws.client("emr").terminate_job_flows(JobFlowIds=[cluster_id])
-    step = EmrStep(Emr(AwsOptions(REGION)), cluster_id, Submission("a", "b", {}, "python3.11", str))
+    step = EmrStep(Emr(AwsOptions(REGION)), cluster_id, a_submission(storage))
     with pytest.raises(InvalidSettingsError, match="is terminated"):
         step.start("segment-stage/1")
 
 
+@pytest.mark.long
 def test_the_doctor_does_not_submit_to_a_cluster_that_is_gone(aws: Aws, lake: Lake) -> None:
     cluster_id = a_cluster(aws)
     on_emr(lake, cluster_id)
@@ -529,76 +617,11 @@ def double(context: int, task: int) -> int:
     return context * task
 
 
-@pytest.fixture
-def mailbox(tmp_path: Path) -> Mailbox:
-    return Mailbox(LocalStorage(str(tmp_path)), "segment-stage/1")
+def anything(context: int, task: int, result: int) -> None:
+    """What every result passes."""
 
 
-def test_what_is_asked_arrives(mailbox: Mailbox) -> None:
-    assert mailbox.request(1) is None
-    mailbox.ask(1, Request(double, 2, [1, 2, 3]))
-    asked = mailbox.request(1)
-    assert asked
-    assert [asked.function(asked.context, task) for task in asked.tasks] == [2, 4, 6]
-    assert mailbox.result(1) is None
-    mailbox.answer(1, [2, 4, 6])
-    assert mailbox.result(1) == [2, 4, 6]
-    mailbox.answer(2, Failure("NoSpaceError", "full", "make room"))
-    assert mailbox.result(2) == Failure("NoSpaceError", "full", "make room")
-
-
-class ThroughMailbox(InProcess):
-    """Carries out tasks here, but lets them and their results travel."""
-
-    def __init__(self, mailbox: Mailbox) -> None:
-        self._mailbox = mailbox
-        self.asked: set[str] = set()
-
-    def run(
-        self,
-        function: Callable[[Any, Any], Any],
-        context: Any,
-        tasks: Sequence[Any],
-        progress: Callable[[int], None] | None = None,
-    ) -> list[Any]:
-        self._mailbox.ask(1, Request(function, context, tasks))
-        asked = self._mailbox.request(1)
-        assert asked
-        self.asked.add(asked.function.__name__)
-        self._mailbox.answer(1, [asked.function(asked.context, task) for task in asked.tasks])
-        results = self._mailbox.result(1)
-        assert isinstance(results, list)
-        return results
-
-
-def test_whatever_tasks_return_arrives(mailbox: Mailbox, tmp_path: Path) -> None:
-    runner = ThroughMailbox(mailbox)
-    lake = LocalLake(tmp_path / "workspace", runner, clock=SetClock())
-    lake.sync_of(track("A", "m1", properties={"n": 1, "text": "x"}), track("A", "m1"), track("B", "m2"), b"broken")
-    lake.sync_of(track("A", "m3", properties={"n": "no number"}))
-    lake.run(jobs.replay(lake.source, None, None))
-    (file, *_) = [file for file in lake.workspace.ledger.data_files("src1") if file.segment_type == "track_b"]
-    lake.workspace.storage.delete(file.path)
-    found = verify(lake.workspace, lake.source, runner)
-    assert "m2" in " ".join(finding.detail for finding in found)
-    repair(lake.workspace, lake.source, found, runner)
-    assert verify(lake.workspace, lake.source, runner) == []
-    steps = {"stage", "dedupe", "publish"}
-    assert runner.asked == steps | {"inspect_raw", "inspect_data", "inspect_index", "difference", "names_of"}
-
-
-class Evil:
-    def __reduce__(self) -> tuple[Any, ...]:
-        return os.system, ("true",)
-
-
-@pytest.mark.parametrize(
-    "content", [Evil(), functools.partial(print, "x"), pickle.loads, subprocess.run, Path("x"), LocalStorage("x")]
-)
-def test_a_result_that_is_not_one_is_not_read(mailbox: Mailbox, content: Any) -> None:
-    mailbox.answer(1, [content])
-    with pytest.raises(InternalError, match="which no task returns"):
-        mailbox.result(1)
+DOUBLE = registry(Step(double, anything))
 
 
 class Told:
@@ -621,7 +644,7 @@ class Told:
 
 def test_a_driver_that_ends_before_it_answers_is_an_error_with_its_logs(tmp_path: Path) -> None:
     launcher = Told(State.WAITING, State.RUNNING, State.FAILED)
-    runner = RemoteRunner(LocalStorage(str(tmp_path)), launcher, patience=60, poll=0.01)
+    runner = RemoteRunner(LocalStorage(str(tmp_path)), launcher, DOUBLE, patience=60, poll=0.01)
     with pytest.raises(TransientError, match="it is failed") as caught:
         runner.run(double, 2, [1])
     assert "s3://logs/" in caught.value.fix
@@ -632,13 +655,13 @@ def test_a_driver_that_ends_before_it_answers_is_an_error_with_its_logs(tmp_path
 
 def test_a_driver_that_died_is_replaced_for_the_next_source(tmp_path: Path) -> None:
     launcher = Told(State.FAILED)
-    runner = RemoteRunner(LocalStorage(str(tmp_path)), launcher, patience=60, poll=0.01)
+    runner = RemoteRunner(LocalStorage(str(tmp_path)), launcher, DOUBLE, patience=60, poll=0.01)
     with pytest.raises(TransientError, match="it is failed"):
         runner.run(double, 2, [1])
 
     def start(session: str) -> str:
-        there = Mailbox(LocalStorage(str(tmp_path)), session)
-        there.greet(parallelism=3, spark="4.3.0")
+        there = Mailbox(LocalStorage(str(tmp_path)), session, DOUBLE)
+        there.greet(Greeting(3, "4.3.0"))
         there.answer(1, [2])
         return session
 
@@ -650,12 +673,12 @@ def test_a_driver_that_died_is_replaced_for_the_next_source(tmp_path: Path) -> N
 
 def test_a_step_that_goes_on_is_not_given_up_and_trouble_on_the_way_is_borne(tmp_path: Path) -> None:
     launcher = Told(State.RUNNING)
-    runner = RemoteRunner(LocalStorage(str(tmp_path)), launcher, patience=0.5, poll=0.01)
+    runner = RemoteRunner(LocalStorage(str(tmp_path)), launcher, DOUBLE, patience=0.5, poll=0.01)
     done: list[int] = []
 
     def start(session: str) -> str:
-        there = Mailbox(LocalStorage(str(tmp_path)), session)
-        there.greet(parallelism=3, spark="4.3.0")
+        there = Mailbox(LocalStorage(str(tmp_path)), session, DOUBLE)
+        there.greet(Greeting(3, "4.3.0"))
 
         def work() -> None:
             for number in range(1, 6):
@@ -681,7 +704,7 @@ def test_a_step_that_goes_on_is_not_given_up_and_trouble_on_the_way_is_borne(tmp
 
 
 def test_a_cluster_that_never_starts_is_given_up(tmp_path: Path) -> None:
-    runner = RemoteRunner(LocalStorage(str(tmp_path)), Told(State.WAITING), patience=0.1, poll=0.01)
+    runner = RemoteRunner(LocalStorage(str(tmp_path)), Told(State.WAITING), DOUBLE, patience=0.1, poll=0.01)
     with pytest.raises(TransientError, match=r"nothing happened for 0\.1 seconds"):
         runner.run(double, 2, [1])
     runner.close()
@@ -690,7 +713,7 @@ def test_a_cluster_that_never_starts_is_given_up(tmp_path: Path) -> None:
 @pytest.fixture
 def answering(tmp_path: Path) -> Iterator[tuple[RemoteRunner, Told]]:
     launcher = Told(State.RUNNING)
-    runner = RemoteRunner(LocalStorage(str(tmp_path)), launcher, patience=60, poll=0.01)
+    runner = RemoteRunner(LocalStorage(str(tmp_path)), launcher, DOUBLE, patience=60, poll=0.01)
     yield runner, launcher
     runner.close()
 
@@ -701,8 +724,8 @@ def test_an_error_of_a_task_comes_back_as_what_it_was(answering: tuple[RemoteRun
 
     def start(session: str) -> str:
         started.append(session)
-        there = Mailbox(LocalStorage(str(tmp_path)), session)
-        there.greet(parallelism=3, spark="4.3.0")
+        there = Mailbox(LocalStorage(str(tmp_path)), session, DOUBLE)
+        there.greet(Greeting(3, "4.3.0"))
         there.answer(1, Failure("UploadDeniedError", "may not", "grant s3:PutObject"))
         return session
 

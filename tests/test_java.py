@@ -181,6 +181,7 @@ def bare_machine(tmp_path: Path, wheel_folder: Path) -> MachineWithoutJava:
     return machine
 
 
+@pytest.mark.long
 def test_spark_runs_on_the_wheel_where_the_machine_has_no_java(
     bare_machine: MachineWithoutJava, tmp_path: Path
 ) -> None:

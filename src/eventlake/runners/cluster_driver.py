@@ -1,44 +1,54 @@
-"""The Spark driver on a cluster: does what a run elsewhere asks for, until it says bye or falls silent.
-
-spark-submit … main.py <base64 of {"root": "s3://bucket/lake", "options": {…}, "folder": "segment-stage/…"}>
-"""
+"""The Spark driver on a cluster: does what a run elsewhere asks for, until it says bye or falls silent."""
 
 import base64
-import json
 import os
 import sys
 import threading
 import time
 from typing import Any
 
+from msgspec import Struct
+
 from eventlake.aws.session import AwsOptions
 from eventlake.errors import EventLakeError, TransientError, of_system
-from eventlake.runners.mailbox import Failure, Mailbox, Request
+from eventlake.runners import wire
+from eventlake.runners.mailbox import Mailbox
 from eventlake.runners.spark import SparkRunner
+from eventlake.runners.wire import Failure, Greeting, Request, Steps
 from eventlake.storage.s3 import S3Options, S3Storage
 
 POLL_SECONDS = 1.0
 SILENCE_SECONDS = 600.0  # after which a run is taken for dead
 
 
+class Session(Struct, frozen=True, forbid_unknown_fields=True):
+    """What the driver is told: which lake it works for, and where its session is."""
+
+    root: str
+    options: S3Options
+    timeout: float  # of the storage
+    folder: str
+    silence: float
+
+
 def described(storage: S3Storage, folder: str, silence: float = SILENCE_SECONDS) -> str:
-    """What the driver is told: where its session is. Neither credentials nor a role: nodes act in their own.
+    """A session as the command line takes it. Neither credentials nor a role: nodes act in their own.
 
     As base64, for YARN takes braces and dollars in a command for its own.
     """
-    options = storage.options._asdict() | {"aws": {"region": storage.options.aws.region}}
-    told = {"root": storage.root, "options": options, "folder": folder, "silence": silence}
-    return base64.urlsafe_b64encode(json.dumps(told).encode()).decode()
+    options = storage.options._replace(aws=AwsOptions(storage.options.aws.region))
+    session = Session(storage.root, options, storage.timeout, folder, silence)
+    return base64.urlsafe_b64encode(wire.encoded(session)).decode()
 
 
-def main() -> None:
-    told = json.loads(base64.urlsafe_b64decode(sys.argv[1]))
-    options = told["options"] | {"aws": AwsOptions(**told["options"]["aws"])}
-    mailbox = Mailbox(S3Storage(told["root"], S3Options(**options)), told["folder"])
-    _Silence(mailbox, told["silence"]).start()
+def main(told: str, steps: Steps) -> None:
+    session = wire.decoded(base64.urlsafe_b64decode(told), Session, "the session that was submitted")
+    storage = S3Storage(session.root, session.options, timeout=session.timeout)
+    mailbox = Mailbox(storage, session.folder, steps)
+    _Silence(mailbox, session.silence).start()
     runner = SparkRunner(None, {}, None)
     try:
-        mailbox.greet(parallelism=runner.parallelism, spark=runner.version)
+        mailbox.greet(Greeting(runner.parallelism, runner.version))
         _serve(mailbox, runner)
     finally:
         runner.close()
@@ -47,25 +57,29 @@ def main() -> None:
 def _serve(mailbox: Mailbox, runner: SparkRunner) -> None:
     number = 1
     while not mailbox.is_over():
-        request = mailbox.request(number)
-        if request is None:
+        answer = _answer(mailbox, runner, number)
+        if answer is None:
             time.sleep(POLL_SECONDS)
             continue
-        mailbox.answer(number, _answer(mailbox, runner, number, request))
+        mailbox.answer(number, answer)
         number += 1
 
 
-def _answer(mailbox: Mailbox, runner: SparkRunner, number: int, request: Request) -> list[Any] | Failure:
-    function, context, tasks = request
+def _answer(mailbox: Mailbox, runner: SparkRunner, number: int) -> list[Any] | Failure | None:
+    """What comes of a request; None if it is not there."""
     try:
-        return runner.run(function, context, tasks, lambda done: mailbox.tell_progress(number, done))
+        request: Request | None = mailbox.request(number)
+        if request is None:
+            return None
+        step, context, tasks = request
+        return runner.run(step.function, context, tasks, lambda done: mailbox.tell_progress(number, done))
     except EventLakeError as error:
-        told = error
+        return Failure.of(error)
     except OSError as error:
-        told = of_system(error)
+        return Failure.of(of_system(error))
     except Exception as error:
-        told = TransientError(f"{type(error).__name__}: {error}", fix="see the cluster's logs, then run it again")
-    return Failure(type(told).__name__, told.problem, told.fix)
+        fix = "see the cluster's logs, then run it again"
+        return Failure.of(TransientError(f"{type(error).__name__}: {error}", fix=fix))
 
 
 class _Silence(threading.Thread):
@@ -96,7 +110,3 @@ class _Silence(threading.Thread):
         sys.stderr.write(f"eventlake: {why}; giving up\n")
         sys.stderr.flush()
         os._exit(1)
-
-
-if __name__ == "__main__":
-    main()

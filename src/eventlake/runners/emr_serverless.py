@@ -65,7 +65,7 @@ class ServerlessJob:
             jobDriver={
                 "sparkSubmit": {
                     "entryPoint": self._submission.entry,
-                    "entryPointArguments": [self._submission.describe(session)],
+                    "entryPointArguments": self._submission.arguments(session),
                     "sparkSubmitParameters": parameters,
                 }
             },

@@ -4,138 +4,94 @@ The run stays where its database and its locks are; only tasks travel. Nothing m
 either side, and a file that is written twice is the same file. One folder is one session:
 
     hello          the driver is up; tells how many tasks it does at once
-    request-<n>    a function, what its tasks share, and the tasks
+    request-<n>    the name of a step, what its tasks share, and the tasks
     progress-<n>   how many of them are done
     result-<n>     what they gave, or the error that stopped them
     alive          is written again and again by the run; the driver gives up when it no longer is
     bye            there is nothing more to do
 
-Requests are pickles, and whoever may write them may also replace the package that reads them. Results come to the
-machine that has the workspace, so of those only the types that tasks return are read.
+All of it is typed data (`wire`): of a file that somebody else put there, nothing is executed and nothing believed.
 """
 
-import io
-import json
-import pickle
-from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
-from eventlake.aws.session import AwsOptions
-from eventlake.errors import InternalError
+from eventlake.runners import wire
+from eventlake.runners.wire import Failure, Greeting, Progress, Request, Steps
 from eventlake.storage.base import Storage
-
-# All that results are made of. What a task returns must be named here.
-_IN_RESULTS = {
-    ("builtins", "frozenset"),
-    ("builtins", "set"),
-    ("collections", "Counter"),
-    ("eventlake.lake.parquet", "DataFile"),
-    ("eventlake.lake.staging", "IdSegment"),
-    ("eventlake.lake.staging", "Segment"),
-    ("eventlake.schema.evolve", "Sighting"),
-    ("eventlake.schema.types", "Seen"),
-    ("eventlake.sync.dedupe", "Count"),
-    ("eventlake.sync.dedupe", "DedupeResult"),
-    ("eventlake.sync.dedupe", "NewIds"),
-    ("eventlake.sync.inspect", "Difference"),
-    ("eventlake.sync.inspect", "FileSeen"),
-    ("eventlake.sync.inspect", "Messages"),
-    ("eventlake.sync.publish", "Published"),
-    ("eventlake.sync.staged", "FileCount"),
-    ("eventlake.sync.staged", "RawFile"),
-    ("eventlake.sync.staged", "StageResult"),
-    ("eventlake.sync.staged", "StagedTable"),
-    ("numpy", "dtype"),
-    ("numpy._core.multiarray", "scalar"),
-    ("numpy.core.multiarray", "scalar"),
-}
-
-
-class Request(NamedTuple):
-    function: Callable[[Any, Any], Any]
-    context: Any
-    tasks: Sequence[Any]
-
-
-class Failure(NamedTuple):
-    """An error, as it travels."""
-
-    kind: str  # a class of `eventlake.errors`
-    problem: str
-    fix: str
 
 
 class Mailbox:
     """One session; both sides have one."""
 
-    def __init__(self, storage: Storage, folder: str) -> None:
+    def __init__(self, storage: Storage, folder: str, steps: Steps) -> None:
         self._storage = storage
+        self._steps = steps
         self.folder = folder
 
     def _path(self, name: str) -> str:
         return f"{self.folder}/{name}"
 
-    def _json(self, name: str) -> dict[str, Any] | None:
+    def _full(self, name: str) -> str:
+        return self._storage.full(self._path(name))
+
+    def _write(self, name: str, content: bytes) -> None:
+        self._storage.write(self._path(name), content)
+
+    def _read(self, name: str, limit: int) -> bytes | None:
+        """A file of at most so many bytes, whatever its size claims to be; None if it is not there."""
         try:
-            told: dict[str, Any] = json.loads(self._storage.read(self._path(name)))
+            content = self._storage.read(self._path(name), limit + 1)
         except FileNotFoundError:
             return None
-        return told
+        if len(content) > limit:
+            raise wire.refused(self._full(name), f"it has more than {limit:,} bytes")
+        return content
 
     # The run's side
 
     def ask(self, number: int, request: Request) -> None:
-        content = io.BytesIO()
-        _Requests(content).dump(request)
-        self._storage.write(self._path(f"request-{number}"), content.getvalue())
+        self._write(f"request-{number}", wire.encoded_request(request))
 
-    def greeting(self) -> dict[str, Any] | None:
+    def greeting(self) -> Greeting | None:
         """What the driver said when it came up; None before."""
-        return self._json("hello")
+        content = self._read("hello", wire.SMALL_BYTES)
+        return None if content is None else wire.decoded(content, Greeting, self._full("hello"))
 
     def progress(self, number: int) -> int:
-        told = self._json(f"progress-{number}")
-        return int(told["done"]) if told else 0
+        name = f"progress-{number}"
+        content = self._read(name, wire.SMALL_BYTES)
+        return 0 if content is None else wire.decoded(content, Progress, self._full(name)).done
 
-    def result(self, number: int) -> list[Any] | Failure | None:
+    def result(self, number: int, request: Request) -> list[Any] | Failure | None:
         """What came of a request; None if it is not done."""
-        try:
-            content = self._storage.read(self._path(f"result-{number}"))
-        except FileNotFoundError:
-            return None
-        if content.startswith(b"{"):
-            return Failure(**json.loads(content))
-        results: list[Any] = _Results(io.BytesIO(content)).load()
-        return results
+        name = f"result-{number}"
+        content = self._read(name, wire.ANSWER_BYTES + wire.ANSWER_BYTES_PER_TASK * len(request.tasks))
+        return None if content is None else wire.decoded_answer(content, request, self._full(name))
 
     def show_alive(self, count: int) -> None:
-        self._storage.write(self._path("alive"), str(count).encode())
+        self._write("alive", str(count).encode())
 
     def say_bye(self) -> None:
-        self._storage.write(self._path("bye"), b"")
+        self._write("bye", b"")
 
     def remove(self) -> None:
         self._storage.delete_folder(self.folder)
 
     # The driver's side
 
-    def greet(self, **told: Any) -> None:
-        self._storage.write(self._path("hello"), json.dumps(told).encode())
+    def greet(self, greeting: Greeting) -> None:
+        self._write("hello", wire.encoded(greeting))
 
     def request(self, number: int) -> Request | None:
-        try:
-            content = self._storage.read(self._path(f"request-{number}"))
-        except FileNotFoundError:
-            return None
-        asked: Request = pickle.loads(content)  # noqa: S301 - see above
-        return asked
+        name = f"request-{number}"
+        content = self._read(name, wire.REQUEST_BYTES)
+        return None if content is None else wire.decoded_request(content, self._steps, self._storage, self._full(name))
 
     def tell_progress(self, number: int, done: int) -> None:
-        self._storage.write(self._path(f"progress-{number}"), json.dumps({"done": done}).encode())
+        self._write(f"progress-{number}", wire.encoded(Progress(done)))
 
-    def answer(self, number: int, results: list[Any] | Failure) -> None:
-        content = json.dumps(results._asdict()).encode() if isinstance(results, Failure) else pickle.dumps(results)
-        self._storage.write(self._path(f"result-{number}"), content)
+    def answer(self, number: int, answer: list[Any] | Failure) -> None:
+        self._write(f"result-{number}", wire.encoded_answer(answer))
 
     def life_sign(self) -> str | None:
         """Changes while the run is alive."""
@@ -144,20 +100,3 @@ class Mailbox:
 
     def is_over(self) -> bool:
         return self._storage.stat(self._path("bye")) is not None
-
-
-class _Requests(pickle.Pickler):
-    def reducer_override(self, obj: Any) -> Any:
-        if isinstance(obj, AwsOptions):  # nodes act in their own role
-            return AwsOptions, (obj.region,)
-        return NotImplemented
-
-
-class _Results(pickle.Unpickler):
-    def find_class(self, module: str, name: str) -> Any:
-        if (module, name) in _IN_RESULTS:
-            return super().find_class(module, name)
-        raise InternalError(
-            f"a result holds {module}.{name}, which no task returns",
-            fix="see who else writes to the lake's staging folder; run it again",
-        )

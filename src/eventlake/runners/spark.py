@@ -21,8 +21,10 @@ from typing import Any, TypeVar
 
 from eventlake import errors
 from eventlake.errors import EventLakeError, SetupError, TransientError
+from eventlake.runners import java_process
 from eventlake.runners.java import java_home
 from eventlake.runners.quick_start import java_options
+from eventlake.storage import private
 
 _log = logging.getLogger(__name__)
 
@@ -37,8 +39,9 @@ Progress = Callable[[int], None]
 class SparkRunner:
     """Runs tasks on Spark, which starts with the first task and ends with `close`.
 
-    What spark-submit started has neither a master nor a log of its own to choose. A step in which no task ends for
-    `patience` seconds is given up.
+    A Spark that this process has already is used as it is, and stays. One whose Java process died is replaced for the
+    next step. What spark-submit started has neither a master nor a log of its own to choose. A step in which no task
+    ends for `patience` seconds is given up.
     """
 
     def __init__(
@@ -50,19 +53,24 @@ class SparkRunner:
         self._patience = patience
         self._place = log or "the logs of the cluster"
         self._started: Any = None
+        self._is_ours = False
 
     @property
     def parallelism(self) -> int:
-        return int(self._context.defaultParallelism)
+        with self._translating("start"):
+            return int(self._context.defaultParallelism)
 
     @property
     def version(self) -> str:
         """Spark's."""
-        return str(self._context.version)
+        with self._translating("start"):
+            return str(self._context.version)
 
     @property
     def _context(self) -> Any:
-        if self._started is None:
+        if self._started is not None:
+            java_process.forget_if_ended()
+        if self._started is None or self._started._jsc is None:  # stopped, or forgotten, since
             self._started = self._start()
         return self._started
 
@@ -76,26 +84,46 @@ class SparkRunner:
         """Call the function for every task; results come in the order of the tasks."""
         if not tasks:
             return []
-        shared = self._context.broadcast(context)
-        group = uuid.uuid4().hex
-        self._context.setJobGroup(group, function.__name__, interruptOnCancel=True)
-        work = self._context.parallelize(tasks, len(tasks)).map(lambda task: _told(function, shared.value, task))
-        watch = _Watch(self._context, group, progress, self._patience)
+        with self._translating(function.__name__):
+            spark = self._context
+            shared = spark.broadcast(context)
+            group = uuid.uuid4().hex
+            spark.setJobGroup(group, function.__name__, interruptOnCancel=True)
+            work = spark.parallelize(tasks, len(tasks)).map(lambda task: _told(function, shared.value, task))
+            watch = _Watch(spark, group, progress, self._patience)
+            try:
+                with watch:
+                    results: list[Result] = work.collect()
+            except Exception as error:
+                if watch.gave_up:
+                    raise TransientError(
+                        f"Spark could not {function.__name__}: no task ended for {self._patience:g} seconds",
+                        fix=f"see {self._place}: is the cluster busy, or does the storage hang? Then run it again",
+                    ) from error
+                raise
+            finally:
+                with contextlib.suppress(Exception):  # if it fails, there are more important things to tell
+                    shared.unpersist()
+        return results
+
+    @contextlib.contextmanager
+    def _translating(self, step: str) -> Iterator[None]:
+        """Let what Spark, and the way to it, raise become an error of ours."""
         try:
-            with watch:
-                results: list[Result] = work.collect()
+            yield
+        except EventLakeError:
+            raise
         except Exception as error:
-            if watch.gave_up:
+            how = java_process.how_it_ended(wait=_is_of_the_way(error))
+            if how is not None:
                 raise TransientError(
-                    f"Spark could not {function.__name__}: no task ended for {self._patience:g} seconds",
-                    fix=f"see {self._place}: is the cluster busy, or does the storage hang? Then run it again",
+                    f"Spark could not {step}: its Java process {how}",
+                    fix=f"see {self._place}, and the system's log if it was killed: is there enough memory? Then run "
+                    "it again: nothing was published",
                 ) from error
             if type(error).__module__.startswith(("py4j", "pyspark")):
-                raise self._translated(function.__name__, error) from error
+                raise self._translated(step, error) from error
             raise
-        finally:
-            shared.unpersist()
-        return results
 
     def _translated(self, step: str, error: Exception) -> EventLakeError:
         """The error that a task raised, as far as it is one of ours: Spark brings only its text."""
@@ -109,29 +137,38 @@ class SparkRunner:
         # Half a second that most commands can do without. No session is made: SQL would take another.
         from pyspark import SparkConf, SparkContext  # noqa: PLC0415
 
+        java_process.forget_if_ended()
+        there = SparkContext._active_spark_context
+        self._is_ours = there is None
+        if there is not None:
+            return there
         conf = SparkConf().setAppName("eventlake")
         if self._master is None:
-            return SparkContext.getOrCreate(conf)
-        os.environ.setdefault("JAVA_HOME", str(java_home()))
+            return SparkContext(conf=conf)
+        os.environ["JAVA_HOME"] = str(java_home())  # also in place of one that is empty or too old
         os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+        local = {}
         if self._master.startswith("local"):
             os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
-        conf.setMaster(self._master)
-        local = {"spark.driver.extraJavaOptions": java_options()} if self._master.startswith("local") else {}
-        conf.setAll(list((_DEFAULTS | local | self._conf).items()))
+            local = _LOCAL | {"spark.driver.extraJavaOptions": java_options()}
+        settings = _DEFAULTS | local | self._conf | {"spark.master": self._master}
+        conf.setAll(list(settings.items()))
         with _stderr_to(self._log):
             try:
-                return SparkContext.getOrCreate(conf)
+                gateway = None if SparkContext._gateway else java_process.launch(dict(conf.getAll()))
+                context = SparkContext(conf=conf, gateway=gateway)
             except Exception as error:
                 raise SetupError(
                     f"Spark did not start on {self._master}: {_reason(error)}",
                     fix=f"see {self._log}; check spark.master and spark.conf in the workspace's settings",
                 ) from error
+        java_process.quiet(context)
+        return context
 
     def close(self) -> None:
-        if self._started is not None:
-            self._started.stop()
-            self._started = None
+        started, self._started = self._started, None
+        if started is not None and self._is_ours:
+            java_process.stop(started)
 
 
 _DEFAULTS = {
@@ -142,6 +179,13 @@ _DEFAULTS = {
     "spark.driver.memory": "1g",  # no data passes through the driver
     "spark.task.maxFailures": "4",
 }
+_LOCAL = {
+    # Nobody else has anything to do with a Spark of this machine: it listens to this machine only, and to those who
+    # know a secret that Spark makes up.
+    "spark.authenticate": "true",
+    "spark.driver.bindAddress": "127.0.0.1",
+    "spark.driver.host": "127.0.0.1",
+}
 
 
 @contextlib.contextmanager
@@ -150,7 +194,7 @@ def _stderr_to(log: Path | None) -> Iterator[None]:
     if log is None:
         yield
         return
-    log.parent.mkdir(parents=True, exist_ok=True)
+    private.make_file(log)
     sys.stderr.flush()
     kept = os.dup(2)
     try:
@@ -190,7 +234,9 @@ class _Watch:
                     done, since = now, time.monotonic()
                     if self._progress:
                         self._progress(done)
-            except Exception:  # whoever is told must not stop the watch: the time limit holds without it
+            except Exception as error:  # whoever is told must not stop the watch: the time limit holds without it
+                if _is_of_the_way(error) and java_process.how_it_ended(wait=True):
+                    return
                 if not told:
                     _log.warning("the progress of a step cannot be told", exc_info=True)
                 told = True
@@ -203,6 +249,12 @@ class _Watch:
         jobs = [tracker.getJobInfo(job) for job in tracker.getJobIdsForGroup(self._group)]
         infos = [tracker.getStageInfo(stage) for job in jobs if job for stage in job.stageIds]
         return sum(info.numCompletedTasks for info in infos if info)
+
+
+def _is_of_the_way(error: Exception) -> bool:
+    """Whether an error is about the connection to Java, and not one that Java sent over it."""
+    of_py4j = type(error).__module__.startswith("py4j") and type(error).__name__ != "Py4JJavaError"
+    return of_py4j or isinstance(error, ConnectionError | EOFError)
 
 
 def _told(function: Callable[[Context, Task], Result], context: Context, task: Task) -> Result:

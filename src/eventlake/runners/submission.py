@@ -3,25 +3,36 @@
 from collections.abc import Callable, Mapping
 from typing import NamedTuple
 
-ENVIRONMENT = "environment"  # the folder into which Spark unpacks the package
+from eventlake.runners.entry import ENVIRONMENT
+from eventlake.runners.package import Package
+
 PYTHON = f"./{ENVIRONMENT}/bin/python"
 
 
 class Submission(NamedTuple):
     """What is submitted: the package, its entry and Spark's configuration."""
 
-    archive: str  # URI of the package
-    entry: str  # URI of the script
+    package: Package
+    full: Callable[[str], str]  # the URI of a file of the lake
     conf: Mapping[str, str]
     python: str  # the interpreter on the nodes
     describe: Callable[[str], str]  # what the driver is told of a session
 
     @property
+    def entry(self) -> str:
+        return self.full(self.package.entry)
+
+    def arguments(self, session: str) -> list[str]:
+        """What the entry is told."""
+        return [self.package.digest, self.describe(session)]
+
+    @property
     def configuration(self) -> dict[str, str]:
         return {
-            "spark.archives": f"{self.archive}#{ENVIRONMENT}",
+            "spark.archives": f"{self.full(self.package.archive)}#{ENVIRONMENT}",
             "spark.pyspark.python": PYTHON,
-            "spark.pyspark.driver.python": PYTHON,
+            # The entry, which looks at the package first, is not run by anything that is in the package.
+            "spark.pyspark.driver.python": self.python,
             "spark.executorEnv.EVENTLAKE_PYTHON": self.python,
             **self.conf,
         }
@@ -43,5 +54,5 @@ class Submission(NamedTuple):
             "eventlake",
             *options,
             self.entry,
-            self.describe(session),
+            *self.arguments(session),
         ]
