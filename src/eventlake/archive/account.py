@@ -22,8 +22,8 @@ _LONGEST_WHOLE = 18  # digits that surely fit 64 bits
 _LONGEST_FRACTION = 16  # with its sign and point: a double has 15 digits, exactly
 _FRACTION = r"^-?[0-9]+\.[0-9]+$"
 # In an array: a fraction as an element, which may have been sent with an exponent, an exponent, which may have been
-# sent in another way, and digits that may be rounded.
-_ODD_IN_ARRAY = r"[\[,]-?[0-9]+\.|[0-9]e[-+0-9]|[0-9.]{16}"
+# sent in another way, digits that may be rounded, and what DuckDB takes for a number though it is no JSON.
+_ODD_IN_ARRAY = r"[\[,]-?[0-9]+\.|[0-9]e[-+0-9]|[0-9.]{16}|[\[,:]-?(?i:nan|inf)"
 
 _decode = msgspec.json.Decoder(str).decode
 
@@ -48,6 +48,7 @@ class Read(NamedTuple):
 
     whole: Array  # which of the lines: all of each of these is in the leaves, but nulls and empty containers
     leaves: list[Leaf]  # of all lines, whole or not
+    surplus: Array  # of which lines more was found than was sent: if of any, the measure is no proof
 
 
 class Account:

@@ -15,11 +15,14 @@ The measure is proof because nothing that is found can be longer than what was s
   minus zero by itself is not whole.
 - An object of which nothing is found may be no object at all, so a line with one is not whole. To find the empty ones,
   `:{}` becomes `:{"{}":0}`. (In a text, this ends the text before a brace, which is no JSON.)
+
+All of this is how DuckDB reads and prints today; `canary` looks whether it still does.
 """
 
 import functools
 from collections.abc import Sequence
 from contextlib import suppress
+from dataclasses import dataclass
 from typing import Any
 
 import duckdb
@@ -30,11 +33,17 @@ from eventlake.archive.account import MAX_DEPTH, VALUE, Account, Leaf, Read
 from eventlake.archive.prepared_lines import EMPTY, PreparedLines
 from eventlake.schema.exact_json import encode
 
-_AT_ONCE = 16_384  # lines; more take more memory
 
-# A sender that makes up keys must not fill the memory.
-MAX_PLACES = 1000
-MAX_KEY = 200
+@dataclass(frozen=True)
+class ColumnSizes:
+    """How lines are read as columns."""
+
+    lines_at_once: int = 16_384  # more take more memory
+    places: int = 1000  # that are learned: a sender that makes up keys must not fill the memory
+    longest_key: int = 200  # characters
+
+
+DEFAULT_SIZES = ColumnSizes()
 
 
 class _Known:
@@ -55,7 +64,9 @@ class _Known:
 class ColumnReader:
     """Reads lines whose keys it has learned."""
 
-    def __init__(self) -> None:
+    def __init__(self, sizes: ColumnSizes = DEFAULT_SIZES, connection: duckdb.DuckDBPyConnection | None = None) -> None:
+        self._sizes = sizes
+        self._connection = connection or _connection()
         self._start_anew()
 
     def _start_anew(self) -> None:
@@ -92,32 +103,33 @@ class ColumnReader:
 
     def _has_room(self, known: _Known, key: str, depth: int) -> bool:
         # DuckDB does not tell apart names that differ by case only, and knows no empty ones.
-        is_name = bool(key) and key.isprintable() and len(key) <= MAX_KEY
+        is_name = bool(key) and key.isprintable() and len(key) <= self._sizes.longest_key
         is_another = key.lower() not in {other.lower() for other in known.members}
-        return is_name and is_another and depth > 0 and self._places < MAX_PLACES
+        return is_name and is_another and depth > 0 and self._places < self._sizes.places
 
     def read(self, lines: Sequence[bytes]) -> Read:
         """Read one line or more, of which none has a line break in it."""
-        return _joined([self._read(lines[start : start + _AT_ONCE]) for start in range(0, len(lines), _AT_ONCE)])
+        at_once = self._sizes.lines_at_once
+        return _joined([self._read(lines[start : start + at_once]) for start in range(0, len(lines), at_once)])
 
     def _read(self, lines: Sequence[bytes]) -> Read:
         prepared = PreparedLines(lines)
         structure = self._structure = self._structure or _structure(self._top)
         found = self._found(prepared.texts, structure)
         if found is None:
-            return Read(np.zeros(len(lines), bool), [])
+            return Read(np.zeros(len(lines), bool), [], np.zeros(len(lines), bool))
         account = Account(len(lines))
         account.fail(~account.object((), structure, found))
-        whole = (account.length == prepared.length) & (account.nulls == prepared.nulls)
-        whole &= ~(account.failed | prepared.odd)
-        return Read(whole, account.leaves)
+        proper = ~(account.failed | prepared.odd)
+        whole = proper & (account.length == prepared.length) & (account.nulls == prepared.nulls)
+        return Read(whole, account.leaves, proper & (account.length > prepared.length))
 
     def _found(self, lines: pa.Array, structure: dict[str, Any]) -> pa.StructArray | None:
         """The known places of lines, each as JSON text."""
         if not structure:
             return None
         quoted = encode(structure).decode().replace("'", "''")
-        connection = _connection()
+        connection = self._connection
         connection.register("lines", pa.table({"line": lines}))
         try:
             # Most often all lines are JSON; to make sure that one stops nobody takes a third longer.
@@ -156,4 +168,5 @@ def _joined(parts: list[Read]) -> Read:
             Leaf(path, kind, np.concatenate([leaf.rows for leaf in same]), pa.concat_arrays([x.values for x in same]))
             for (path, kind), same in leaves.items()
         ],
+        np.concatenate([part.surplus for part in parts]),
     )

@@ -9,6 +9,7 @@ import re
 import shutil
 import uuid
 from collections.abc import Iterable, Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -21,6 +22,7 @@ from eventlake.events import instants
 from eventlake.schema import exact_json
 from eventlake.storage.base import Storage, new_digest
 
+_PIECE = 1 << 20  # bytes copied at a time
 _LOOK_AT = 1000  # lines searched for the day on which a file's events were received
 
 
@@ -31,7 +33,7 @@ class Imported(NamedTuple):
 
 
 def find_raw_files(places: Iterable[Path]) -> list[Path]:
-    """The files that were named, and all files in the folders that were."""
+    """The files that were named, and all files in the folders that were. One that holds no JSON at all is refused."""
     found = []
     for place in places:
         if place.is_dir():
@@ -42,7 +44,35 @@ def find_raw_files(places: Iterable[Path]) -> list[Path]:
             found.append(place)
         else:
             raise InvalidSettingsError(f"there is no file or folder {place}", fix="name existing raw files")
+    for file in found:
+        if not _may_hold_events(file):
+            raise InvalidSettingsError(
+                f"{file} holds no JSON: not one of its lines is a JSON value",
+                fix="give files with one JSON object per line, plain or gzipped; nothing was added to the archive",
+            )
     return found
+
+
+def _may_hold_events(file: Path) -> bool:
+    """Whether a line of a file is JSON, or no line can be read: what then is wrong with it the sync will say."""
+    is_blank = True
+    with file.open("rb") as raw, suppress(UnreadableFileError):
+        for block in read_lines(raw):
+            if not isinstance(block, Lines):
+                return True  # a line that is too long is known by its beginning only
+            if any(map(_is_json, block.lines)):
+                return True
+            is_blank = False
+        return is_blank
+    return True
+
+
+def _is_json(line: bytes) -> bool:
+    try:
+        exact_json.parse(line)
+    except exact_json.NotJsonError:
+        return False
+    return True
 
 
 def import_file(storage: Storage, source_id: str, file: Path, *, now_micros: int) -> Imported:
@@ -62,11 +92,11 @@ def import_file(storage: Storage, source_id: str, file: Path, *, now_micros: int
     with file.open("rb") as raw, storage.open_output(hidden) as sink:
         if raw.read(2) == b"\x1f\x8b":
             raw.seek(0)
-            shutil.copyfileobj(raw, sink, 1 << 20)
+            shutil.copyfileobj(raw, sink, _PIECE)
         else:
             raw.seek(0)
             with igzip.IGzipFile(filename="", fileobj=sink, mode="wb", compresslevel=2, mtime=0) as compressed:
-                shutil.copyfileobj(raw, compressed, 1 << 20)
+                shutil.copyfileobj(raw, compressed, _PIECE)
     storage.move(hidden, target)
     return Imported(file, target, is_new=True)
 

@@ -4,16 +4,31 @@ import io
 import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from typing import Any, NamedTuple
 
+import numpy as np
 from isal import igzip, isal_zlib
 
 from eventlake.errors import DownloadDeniedError, PermissionMissingError
+from eventlake.lake.ids import Array
 from eventlake.storage.base import Storage, new_digest
 
-BLOCK = 1 << 20
-MAX_LINE = 16 << 20  # Segment's limit for an event is 32 KB; a longer line is quarantined, not parsed
-SAMPLE = 64 << 10
+_NEWLINE = ord("\n")
+_IS_CONTENT = bytes(not bytes([byte]).isspace() for byte in range(256))
+
+
+@dataclass(frozen=True)
+class ReadSizes:
+    """How files are read; in bytes."""
+
+    block: int = 1 << 20  # two or more, to tell gzip by; not longer than the longest line
+    longest_line: int = 16 << 20  # Segment's limit for an event is 32 KB; a longer line is quarantined, not parsed
+    sample: int = 64 << 10  # what is kept of a line that is longer
+    short_line: int = 32  # where lines are shorter, on average, blank ones may be the most of them
+
+
+DEFAULT_SIZES = ReadSizes()
 
 
 class UnreadableFileError(Exception):
@@ -21,14 +36,14 @@ class UnreadableFileError(Exception):
 
 
 class Lines(NamedTuple):
-    """Consecutive lines of a file; blank ones are empty."""
+    """Lines of a file, without blank ones."""
 
-    first: int  # number of the first line, from 1
+    numbers: Array  # of the lines in the file, from 1; blank ones count
     lines: list[bytes]
 
 
 class LongLine(NamedTuple):
-    """A line longer than MAX_LINE: its beginning only."""
+    """A line that is too long: its beginning only."""
 
     number: int
     sample: bytes
@@ -57,10 +72,10 @@ class Digested(io.RawIOBase):
         return self._hash.hexdigest()
 
 
-def read_lines(raw: Any) -> Iterator[Lines | LongLine]:
+def read_lines(raw: Any, sizes: ReadSizes = DEFAULT_SIZES) -> Iterator[Lines | LongLine]:
     """The lines of a gzip or plain file. Raises UnreadableFileError when the file breaks off."""
     with _readable():
-        yield from _lines(_decompressed(raw))
+        yield from _lines(_decompressed(raw, sizes.block), sizes)
 
 
 @contextmanager
@@ -86,15 +101,15 @@ def opened(storage: Storage, path: str) -> Iterator[Digested]:
         yield Digested(stored)
 
 
-def _decompressed(raw: Any) -> Iterator[bytes]:
-    stream = io.BufferedReader(raw, BLOCK) if not isinstance(raw, io.BufferedReader) else raw
+def _decompressed(raw: Any, block_size: int) -> Iterator[bytes]:
+    stream = io.BufferedReader(raw, block_size) if not isinstance(raw, io.BufferedReader) else raw
     gzipped = stream.peek(2)[:2] == b"\x1f\x8b"
     source = igzip.IGzipFile(fileobj=stream, mode="rb") if gzipped else stream
-    while block := source.read(BLOCK):
+    while block := source.read(block_size):
         yield block
 
 
-def _lines(blocks: Iterator[bytes]) -> Iterator[Lines | LongLine]:
+def _lines(blocks: Iterator[bytes], sizes: ReadSizes) -> Iterator[Lines | LongLine]:
     number, rest, skipped = 1, b"", 0
     for block in blocks:
         if skipped:  # inside a line that is too long
@@ -102,20 +117,48 @@ def _lines(blocks: Iterator[bytes]) -> Iterator[Lines | LongLine]:
             skipped += len(block) if end < 0 else end
             if end < 0:
                 continue
-            yield LongLine(number, rest[:SAMPLE], skipped)
+            yield LongLine(number, rest, skipped)
             number, rest, skipped = number + 1, b"", 0
             block = block[end + 1 :]  # noqa: PLW2901
-        lines = (rest + block).split(b"\n")
-        rest = lines.pop()
-        if lines and len(lines[0]) > MAX_LINE:  # only the first can be: a block is shorter than that
-            yield LongLine(number, lines[0][:SAMPLE], len(lines[0]))
-            number, lines = number + 1, lines[1:]
-        if lines:
-            yield Lines(number, lines)
-            number += len(lines)
-        if len(rest) > MAX_LINE:
-            rest, skipped = rest[:SAMPLE], len(rest)
+        whole = rest + block
+        end = whole.rfind(b"\n") + 1
+        text, rest = whole[:end], whole[end:]
+        first = text.find(b"\n")
+        if first > sizes.longest_line:  # only the first line can be so long: a block is shorter
+            yield LongLine(number, text[: min(first, sizes.sample)], first)
+            number, text = number + 1, text[first + 1 :]
+        if text:
+            lines, count = _filled(number, text, sizes.short_line)
+            if lines.lines:
+                yield lines
+            number += count
+        if len(rest) > sizes.longest_line:
+            rest, skipped = rest[: sizes.sample], len(rest)
     if skipped:
         yield LongLine(number, rest, skipped)
-    elif rest:
-        yield Lines(number, [rest])
+    elif rest.strip():
+        yield Lines(np.array([number]), [rest])
+
+
+def _filled(first: int, text: bytes, short: int) -> tuple[Lines, int]:
+    """The lines of a text, each ended by a newline, that are not blank; and how many there are in all.
+
+    Half a megabyte of gzip can hold half a billion blank lines: these are never made Python objects of.
+    """
+    data = np.frombuffer(text, np.uint8)
+    is_end = data == _NEWLINE
+    count = int(np.count_nonzero(is_end))
+    if count * short < len(data):
+        lines = text.split(b"\n")
+        lines.pop()
+        filled = np.flatnonzero(np.fromiter(map(len, map(bytes.strip, lines)), np.int64, count))
+        if len(filled) < count:
+            lines = [lines[place] for place in filled.tolist()]
+        return Lines(first + filled, lines), count
+    content = np.flatnonzero(np.frombuffer(text.translate(_IS_CONTENT), bool))
+    line_of = np.cumsum(is_end)[content]
+    filled = line_of[np.flatnonzero(np.diff(line_of, prepend=-1))]
+    ends = np.flatnonzero(is_end)
+    starts = np.where(filled > 0, ends[filled - 1] + 1, 0)
+    lines = [text[start:end] for start, end in zip(starts.tolist(), ends[filled].tolist(), strict=True)]
+    return Lines(first + filled, lines), count

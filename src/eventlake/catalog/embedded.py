@@ -12,6 +12,24 @@ from eventlake.schema.types import ColumnType
 
 metadata = sa.MetaData()
 
+
+class _AnyText(sa.TypeDecorator[str]):
+    """Text with any character. PostgreSQL has no place for NUL, which keys of events may hold."""
+
+    impl = sa.String
+    cache_ok = True
+
+    def process_bind_param(self, value: str | None, dialect: sa.Dialect) -> str | None:
+        if value is None or dialect.name != "postgresql":
+            return value
+        return value.replace("\\", "\\\\").replace("\0", "\\0")
+
+    def process_result_value(self, value: str | None, dialect: sa.Dialect) -> str | None:
+        if value is None or dialect.name != "postgresql":
+            return value
+        return "\\".join(part.replace("\\0", "\0") for part in value.split("\\\\"))
+
+
 _tables = sa.Table(
     "catalog_tables",
     metadata,
@@ -32,7 +50,7 @@ _columns = sa.Table(
     sa.Column("name", sa.String, primary_key=True),
     sa.Column("position", sa.Integer, nullable=False),
     sa.Column("type", sa.String, nullable=False),
-    sa.Column("pointer", sa.String, nullable=False),
+    sa.Column("pointer", _AnyText, nullable=False),
 )
 _history = sa.Table(
     "catalog_history",
@@ -61,7 +79,6 @@ class EmbeddedCatalog:
 
     def __init__(self, engine: sa.Engine) -> None:
         self._engine = engine
-        metadata.create_all(engine)
 
     def prepare(self, database: str) -> frozenset[str]:
         del database  # there is nothing to make, and nobody else

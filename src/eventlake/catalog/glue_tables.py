@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from eventlake.catalog.base import CatalogTable, SchemaEvent, TableChange
+from eventlake.lake.report_columns import REPORT_COLUMNS
 from eventlake.schema.evolve import Column, TableSchema
 from eventlake.schema.types import ColumnType
 
@@ -43,40 +44,17 @@ _TAKEN = (
     "TargetTable",
 )
 
+_REPORT_KEYS = ("source_id", "day")
 REPORTS: Described = {
     "Name": "sync_reports",
     "TableType": "EXTERNAL_TABLE",
     "Parameters": {"EXTERNAL": "TRUE", "classification": "json"},
-    "PartitionKeys": [{"Name": "source_id", "Type": "string"}, {"Name": "day", "Type": "string"}],
+    "PartitionKeys": [{"Name": name, "Type": "string"} for name in _REPORT_KEYS],
     "StorageDescriptor": {
         "Columns": [
-            {"Name": name, "Type": kind}
-            for name, kind in (
-                ("type", "string"),
-                ("workspace_id", "string"),
-                ("run_id", "string"),
-                ("start_time", "timestamp"),
-                ("finish_time", "timestamp"),
-                ("duration_mins", "bigint"),
-                ("status", "string"),
-                ("error", "string"),
-                ("error_code", "string"),
-                ("table_name", "string"),
-                ("database", "string"),
-                # A struct and not a map: its keys are those of all four layouts, of which each has some.
-                ("partitions", "array<struct<year:string,month:string,day:string,hr:string>>"),
-                ("new_columns", "array<struct<name:string,type:string>>"),
-                ("row_count", "bigint"),
-                ("is_new", "boolean"),
-                ("replay", "boolean"),
-                ("replay_from", "timestamp"),
-                ("replay_to", "timestamp"),
-                ("emr_cluster_id", "string"),
-                ("s3_bucket", "string"),
-                ("kind", "string"),
-                ("rewritten", "bigint"),
-                ("notices", "array<string>"),
-            )
+            {"Name": column.name, "Type": column.hive}
+            for column in REPORT_COLUMNS
+            if column.hive and column.name not in _REPORT_KEYS
         ],
         "InputFormat": "org.apache.hadoop.mapred.TextInputFormat",
         "OutputFormat": "org.apache.hadoop.hive.ql.io.HiveIgnoreKeyTextOutputFormat",

@@ -6,6 +6,7 @@ from eventlake.aws.service import Service
 from eventlake.catalog.base import SYSTEM_DATABASE, TableChange
 from eventlake.cli.checks import SkippedStep
 from eventlake.lake.layout import STAGE
+from eventlake.reports.words import count
 from eventlake.runners.emr import Emr, check_cluster
 from eventlake.runners.emr_serverless import Serverless
 from eventlake.storage.s3 import S3Storage
@@ -48,7 +49,7 @@ def glue_database(place: Workspace) -> str:
 
 
 def glue_schema(place: Workspace) -> str:
-    return f"{len(place.glue.tables())} tables"
+    return count(len(place.glue.tables()), "table")
 
 
 def glue_create(place: Workspace) -> str:

@@ -8,8 +8,8 @@ import typer
 from eventlake.catalog.mirrored import MirroredCatalog
 from eventlake.cli import output, state
 from eventlake.cli.state import JsonFlag
-from eventlake.control.locks import only_run
 from eventlake.errors import InvalidSettingsError
+from eventlake.reports import words
 from eventlake.workspace import Workspace
 
 app = typer.Typer(no_args_is_help=True, help="Tables in the Glue Data Catalog.")
@@ -26,12 +26,12 @@ def publish(as_json: JsonFlag = False) -> None:
     catalog = _mirrored(place)
     with ExitStack() as held:
         for source in place.sources.all():  # a run that ends meanwhile would be overtaken
-            held.enter_context(only_run(place.folder / "locks", source.id))
+            held.enter_context(place.leases.held(source.id))
         count = catalog.publish(run_id="publish", at=place.clock.now())
     if as_json:
         output.print_json({"tables": count})
     else:
-        output.talk.print(f"{count} tables are shown in Glue.")
+        output.talk.print(f"{words.either(count, 'table is', 'tables are')} shown in Glue.")
 
 
 @app.command()
@@ -54,7 +54,9 @@ def trim(
     if as_json:
         output.print_json({"deleted": deleted})
     else:
-        output.talk.print(f"{sum(deleted.values())} old versions of {len(deleted)} tables deleted.")
+        output.talk.print(
+            f"{words.count(sum(deleted.values()), 'old version')} of {words.count(len(deleted), 'table')} deleted."
+        )
 
 
 def _mirrored(place: Workspace) -> MirroredCatalog:

@@ -8,8 +8,11 @@ from eventlake.cli import output, state
 from eventlake.errors import NoSpaceError, SetupError, StagingDeniedError, UploadDeniedError
 from eventlake.lake.layout import COMMITS, STAGE
 from eventlake.reports.report import time_text
+from eventlake.reports.words import count
 from eventlake.runners.java import java_home
 from eventlake.runners.quick_start import find_archive, make_archive
+from eventlake.sync.ownership import refuse_unknown
+from eventlake.sync.remote_steps import twice
 from eventlake.workspace import Workspace
 
 ROOM = 1_000_000_000  # bytes; a sync needs about the size of its raw files
@@ -82,6 +85,11 @@ def space(place: Workspace) -> str:
     return f"{output.size(free)} free"
 
 
+def lake(place: Workspace) -> str:
+    refuse_unknown(place)
+    return "all that is in it is known to the database"
+
+
 def clock(place: Workspace) -> str:
     now = place.clock.now()
     newest = max((run.started_at for run in place.runs.latest(1000)), default=0)
@@ -100,13 +108,9 @@ def java(_: Workspace) -> str:
 def spark(place: Workspace) -> str:
     with state.runner(place) as runner:
         cores = runner.parallelism
-        runner.run(_twice, None, list(range(cores)))
+        runner.run(twice, None, list(range(cores)))
         where = place.settings.spark.master if place.settings.runner == "spark" else place.settings.runner
-        return f"{where}, {cores} tasks at once"
-
-
-def _twice(_: None, number: int) -> int:
-    return 2 * number
+        return f"{where}, {count(cores, 'task')} at once"
 
 
 def archive(place: Workspace, *, make: bool) -> str:

@@ -7,8 +7,10 @@ import typer
 
 from eventlake.cli import output, state
 from eventlake.collector import rejects as kept
+from eventlake.collector.addresses import checked_url
 from eventlake.collector.options import Options, Spool
 from eventlake.collector.server import Supervisor
+from eventlake.reports.words import count, either
 
 _DEFAULT = Options()
 
@@ -28,9 +30,16 @@ def collect(
     roll_seconds: Annotated[
         float, typer.Option(min=0.1, max=3600, help="How long events wait at most until they are in the archive.")
     ] = _DEFAULT.roll_seconds,
-    behind_proxy: Annotated[
-        bool, typer.Option("--behind-proxy", help="Take a client's address from X-Forwarded-For.")
-    ] = False,
+    trusted_proxies: Annotated[
+        int,
+        typer.Option(
+            min=0, max=10, help="Proxies that every request passes. A client's address is what the first of them saw."
+        ),
+    ] = _DEFAULT.trusted_proxies,
+    public_url: Annotated[
+        str,
+        typer.Option(metavar="URL", help="Where browsers reach it, as https://collect.example; for their settings."),
+    ] = _DEFAULT.public_url,
 ) -> None:
     """Run the tracking API: SDKs of Segment and RudderStack can send to it unchanged.
 
@@ -48,18 +57,21 @@ def collect(
         strict=strict,
         requests_per_second=requests_per_second,
         roll_seconds=roll_seconds,
-        behind_proxy=behind_proxy,
+        trusted_proxies=trusted_proxies,
+        public_url=checked_url(public_url) if public_url else "",
     )
     if not place.sources.all():
         output.talk.print("There is no source yet, so no write key. Add one: eventlake source add web")
 
     def ready(at: int) -> None:
         shown = f"[{host}]" if ":" in host else host
-        output.talk.print(f"Collecting on http://{shown}:{at} with {workers} workers. Stop with Ctrl-C.")
+        output.talk.print(f"Collecting on http://{shown}:{at} with {count(workers, 'worker')}. Stop with Ctrl-C.")
 
     left = Supervisor(place, options, lambda text: output.talk.print(text, markup=False)).run(ready)
     if left:
-        output.talk.print(f"Stopped. {left} logs are still to be written to the archive: the next start does it.")
+        output.talk.print(
+            f"Stopped. {either(left, 'log is', 'logs are')} still to be written to the archive: the next start does it."
+        )
         raise typer.Exit(1)
     output.talk.print("Stopped. Everything that was acknowledged is in the archive.")
 

@@ -15,6 +15,7 @@ from eventlake.cli import demo_live, output, state
 from eventlake.cli.report_view import show_report
 from eventlake.control.sources import Source
 from eventlake.demo.events import Recipe, write_archive
+from eventlake.reports.words import count
 from eventlake.schema.names import RESCUED_COLUMN
 from eventlake.sync import jobs
 from eventlake.sync.run import run
@@ -133,7 +134,9 @@ def _show_chart(place: Workspace) -> None:
     output.out.print(" ".join(_EVENTS_PER_HOUR.split()), style="dim", soft_wrap=True)
     output.out.print(output.columns_chart([row["events"] for row in rows]), style="cyan")
     hours = "".join(f"{row['hr']:<8}" for row in rows[::4])
-    output.out.print(f"{hours}\n{sum(row['events'] for row in rows):,} page views in {len(rows)} hours", style="dim")
+    output.out.print(
+        f"{hours}\n{sum(row['events'] for row in rows):,} page views in {count(len(rows), 'hour')}", style="dim"
+    )
 
 
 def _what_next(scratch: Path) -> None:

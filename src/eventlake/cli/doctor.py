@@ -10,6 +10,7 @@ from eventlake.cli import aws_checks, checks, output, state
 from eventlake.cli.checks import SkippedStep
 from eventlake.cli.state import JsonFlag
 from eventlake.errors import EventLakeError
+from eventlake.reports.words import count
 from eventlake.workspace import Workspace
 
 _MARKS = {"passed": Text("✓", "green"), "failed": Text("✗", "bold red"), "skipped": Text("-", "dim")}
@@ -85,8 +86,9 @@ _STORAGE = (
 )
 _ON_A_DISK = (Step("disk space", checks.space, "settings"),)
 _HERE = (
-    Step("database", lambda place: f"{len(place.sources.all())} sources"),
-    Step("catalog", lambda place: f"{len(place.catalog.tables())} tables", "database"),
+    Step("database", lambda place: count(len(place.sources.all()), "source")),
+    Step("catalog", lambda place: count(len(place.catalog.tables()), "table"), "database"),
+    Step("lake", checks.lake, "database"),
     Step("clock", checks.clock, "database"),
 )
 _GLUE = (

@@ -36,8 +36,8 @@ def launcher(place: Workspace, *, transient: bool) -> Launcher:
     settings, storage = place.settings, _bucket(place)
     made = _provided(place, storage)
     submission = Submission(
-        storage.full(made.archive),
-        storage.full(made.entry),
+        made,
+        storage.full,
         settings.spark.conf,
         settings.emr.python,
         functools.partial(described, storage),
@@ -54,7 +54,7 @@ def launcher(place: Workspace, *, transient: bool) -> Launcher:
 def _provided(place: Workspace, storage: S3Storage) -> Package:
     target = Target(place.settings.emr.python, place.settings.emr.machine)
     with output.talk.status("looking for the package, or building it…"):
-        return provide(storage, target)
+        return provide(storage, target, place.folder / "packages")
 
 
 def _bucket(place: Workspace) -> S3Storage:

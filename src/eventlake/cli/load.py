@@ -1,5 +1,6 @@
 """`eventlake import`, `sync`, `replay` and `retype`: what changes the lake."""
 
+from functools import partial
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -9,11 +10,13 @@ from eventlake.archive.importer import find_raw_files, import_file
 from eventlake.cli import output, state
 from eventlake.cli.report_view import show_report
 from eventlake.cli.sources import assignments
-from eventlake.cli.state import JsonFlag
+from eventlake.cli.state import JsonFlag, WaitOption
+from eventlake.collector.bring import bring
 from eventlake.control.sources import Source
-from eventlake.errors import EventLakeError, InvalidSettingsError, NotFoundError
+from eventlake.errors import BusyError, EventLakeError, InvalidSettingsError, NotFoundError
 from eventlake.events import instants
 from eventlake.events.envelope import CALLS
+from eventlake.reports.words import count, either
 from eventlake.schema.types import ColumnType
 from eventlake.sync import jobs
 from eventlake.sync.jobs import Job
@@ -47,15 +50,16 @@ def import_files(
     if as_json:
         output.print_json({"source": source.slug, "files": len(found), "added": added})
     else:
-        output.talk.print(
-            f"{len(added)} files added to the archive, {len(found) - len(added)} were there. Next: eventlake sync"
-        )
+        there = len(found) - len(added)
+        known = f", {either(there, 'was', 'were')} there already" if there else ""
+        output.talk.print(f"{count(len(added), 'file')} added to the archive{known}. Next: eventlake sync")
 
 
 def sync(
     slugs: Annotated[
         list[str] | None, typer.Argument(metavar="[SLUG…]", help="Sources; by default all that are enabled.")
     ] = None,
+    wait: WaitOption = 0,
     as_json: JsonFlag = False,
 ) -> None:
     """Load what is new into the lake.
@@ -72,7 +76,13 @@ def sync(
     disabled = [source.slug for source in sources if not source.enabled]
     if disabled:
         raise InvalidSettingsError(f"{', '.join(disabled)} is disabled", fix=f"`eventlake source enable {disabled[0]}`")
-    _run_all(place, [jobs.sync(source) for source in sources], as_json)
+    waiting = bring(place)
+    try:
+        run_all(place, [jobs.sync(source) for source in sources], as_json, wait)
+    finally:  # also after a sync that failed: what was acknowledged must not seem lost
+        for source in sources:
+            if told := waiting.told(source.id):
+                output.talk.print(output.printable(f"{source.slug}: {told}"))
 
 
 def replay(
@@ -80,7 +90,9 @@ def replay(
     start: Annotated[
         str | None, typer.Option("--from", metavar="TIME", help="From this time of receipt (UTC).")
     ] = None,
-    stop: Annotated[str | None, typer.Option("--to", metavar="TIME", help="Up to, not including, this time.")] = None,
+    stop: Annotated[
+        str | None, typer.Option("--to", metavar="TIME", help="Up to, not including, this time; by default now.")
+    ] = None,
     events: Annotated[
         list[str] | None,
         typer.Option("--event", metavar="NAME", help="Only this event or call; may be repeated."),
@@ -90,6 +102,7 @@ def replay(
         list[str] | None,
         typer.Option("--set", metavar="KEY=VALUE", help="With --all: write all tables anew with this setting."),
     ] = None,
+    wait: WaitOption = 0,
     as_json: JsonFlag = False,
 ) -> None:
     """Load a period again from the raw archive.
@@ -102,23 +115,24 @@ def replay(
     place = state.workspace()
     source = place.sources.get(slug)
     if everything and (start or stop):
-        raise InvalidSettingsError("--all and a period exclude each other", fix="give --all, or --from and --to")
+        raise InvalidSettingsError("--all and a period exclude each other", fix="give --all, or --from")
     if settings:
         if not everything or events:
             raise InvalidSettingsError("--set concerns all tables", fix="give --all with it, and no --event")
         job = jobs.rebuild(place.sources.preview(slug, assignments(settings)))
     elif everything:
         job = jobs.replay(source, None, None, _segment_types(place, source, events))
-    elif start and stop:
-        begin, end = _time(start), _time(stop)
+    elif start:
+        begin, end = _time(start), _time(stop) if stop else place.clock.now()
         if begin >= end:
+            until = f"--to {stop}" if stop else "now"
             raise InvalidSettingsError(
-                f"--from {start} is not before --to {stop}", fix="--to is not included in the period"
+                f"--from {start} is not before {until}", fix="--to is not included in the period"
             )
         job = jobs.replay(source, begin, end, _segment_types(place, source, events))
     else:
-        raise InvalidSettingsError("a replay needs a period", fix="give --from and --to, or --all")
-    _run_all(place, [job], as_json)
+        raise InvalidSettingsError("a replay needs a period", fix="give --from, or --from and --to, or --all")
+    run_all(place, [job], as_json, wait)
 
 
 def retype(
@@ -127,6 +141,7 @@ def retype(
     new_type: Annotated[
         str, typer.Argument(metavar="TYPE", help="bigint, boolean, decimal(38,6), string or timestamp.")
     ],
+    wait: WaitOption = 0,
     as_json: JsonFlag = False,
 ) -> None:
     """Correct the type of a column, over its whole history.
@@ -140,8 +155,8 @@ def retype(
     found = next((t for t in place.catalog.tables() if f"{t.database}.{t.name}" == table), None)
     if found is None:
         raise NotFoundError(f"there is no table {table!r}", fix="see `eventlake tables`")
-    types = {"decimal": ColumnType.DECIMAL} | {kind.value: kind for kind in ColumnType}
-    if new_type not in types:
+    kind = ColumnType.named(new_type)
+    if kind is None:
         raise InvalidSettingsError(
             f"{new_type!r} is not a column type", fix=f"use one of {', '.join(k.value for k in ColumnType)}"
         )
@@ -154,31 +169,38 @@ def retype(
         raise InvalidSettingsError(
             f"{column} must keep its type: deduplication and partitions need it", fix="choose another column"
         )
+    if next(c.type for c in found.schema.columns if c.name == column) is kind:
+        output.talk.print(f"{table}: {column} is {kind.value} already; there is nothing to do.")
+        return
     source = next(s for s in place.sources.all() if s.id == found.source_id)
-    _run_all(place, [jobs.retype(source, found.segment_type, column, types[new_type])], as_json)
+    run_all(place, [jobs.retype(source, found.segment_type, column, kind)], as_json, wait)
 
 
-def _run_all(place: Workspace, work: list[Job], as_json: bool) -> None:
+def run_all(place: Workspace, work: list[Job], as_json: bool, wait: float = 0) -> None:
     """Carry out jobs one after the other; one that fails does not stop the others."""
     failed: list[EventLakeError] = []
+    is_partly = False
     with state.runner(place, transient=any(job.is_replay for job in work)) as runner:
         for job in work:
             try:
-                lines = _run(place, job, runner)
+                lines = state.patiently(wait, job.source.slug, partial(_run, place, job, runner))
             except EventLakeError as error:
                 failed.append(error)
-                if as_json:
+                if as_json and not isinstance(error, BusyError):  # then the latest run is another's
                     _print_failure(place, job)
                 if len(work) > 1:
                     output.talk.print(output.printable(f"{job.source.slug}: {error}"), style="red")
                 continue
+            is_partly |= "failed_files" in lines[0]
             if as_json:
                 for line in lines:
                     output.print_json(line)
             else:
                 show_report(job.source.slug, lines)
-    if failed:
+    if len(failed) == len(work):
         raise failed[0]
+    if failed or is_partly:
+        raise typer.Exit(state.PARTLY)
 
 
 def _print_failure(place: Workspace, job: Job) -> None:

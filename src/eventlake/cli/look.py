@@ -1,6 +1,7 @@
 """`eventlake tables`, `describe`, `query`, `runs` and `report`: what looks at the lake."""
 
 import sys
+from pathlib import Path
 from typing import Annotated, Any
 
 import typer
@@ -8,11 +9,14 @@ import typer
 from eventlake import query as engine
 from eventlake.catalog.base import SYSTEM_DATABASE, CatalogTable
 from eventlake.cli import output, state
+from eventlake.cli.declare import declarations_for, declare, type_reasons
 from eventlake.cli.report_view import show_report
+from eventlake.cli.rows_view import Layout, show_rows
 from eventlake.cli.state import JsonFlag
-from eventlake.errors import NotFoundError
+from eventlake.errors import InvalidSettingsError, NotFoundError
 from eventlake.lake.quarantine import SCHEMA as QUARANTINE_SCHEMA
-from eventlake.reports.columns import REPORT_COLUMNS
+from eventlake.lake.report_columns import REPORT_COLUMNS
+from eventlake.reports.words import count
 from eventlake.workspace import Workspace
 
 
@@ -39,7 +43,7 @@ def tables(as_json: JsonFlag = False) -> None:
         )
         for t in shown
     ]
-    output.table(None, columns, rows, numbers=columns[1:6])
+    output.table(None, columns, rows, numbers=columns[1:6], spare=("partitions", "files", "columns"))
     output.say((f"also: {SYSTEM_DATABASE}.sync_reports, {SYSTEM_DATABASE}.quarantine", "dim"))
 
 
@@ -62,13 +66,20 @@ def _summary(place: Workspace, table: CatalogTable) -> dict[str, Any]:
 
 def describe(
     table: Annotated[str, typer.Argument(metavar="TABLE", help="The table, as <database>.<table>.")],
+    types: Annotated[
+        list[str] | None,
+        typer.Option("--set", metavar="COLUMN=TYPE", help="Declare the type of a column to come; may be repeated."),
+    ] = None,
     as_json: JsonFlag = False,
 ) -> None:
     """Show the columns of a table: their types, where in the event they come from, and since when."""
     place = state.workspace()
+    found = next((t for t in place.catalog.tables() if f"{t.database}.{t.name}" == table), None)
+    if types:
+        declare(place, found, types)
     if table == f"{SYSTEM_DATABASE}.sync_reports":
         _show_columns(
-            [{"name": name, "type": kind} for name, kind in REPORT_COLUMNS.items()], as_json, {"table": table}
+            [{"name": column.name, "type": column.duckdb} for column in REPORT_COLUMNS], as_json, {"table": table}
         )
         return
     if table == f"{SYSTEM_DATABASE}.quarantine":
@@ -76,10 +87,10 @@ def describe(
         known += [{"name": field.name, "type": str(field.type)} for field in QUARANTINE_SCHEMA]
         _show_columns(known, as_json, {"table": table})
         return
-    found = next((t for t in place.catalog.tables() if f"{t.database}.{t.name}" == table), None)
     if found is None:
         raise NotFoundError(f"there is no table {table!r}", fix="see `eventlake tables`")
     history = place.catalog.history(found.database, found.name)
+    reasons = type_reasons(place, found, {event.run_id for event in history if event.change == "added"})
     added = {event.column: event for event in history if event.change == "added"}
     retyped = {event.column: event for event in history if event.change == "retyped"}
     columns = []
@@ -97,9 +108,13 @@ def describe(
                 "retyped_run": event.run_id,
                 "old_type": event.old_type,
             }
+        elif column.name in reasons:
+            entry["reason"] = reasons[column.name]
         columns.append(entry)
     columns += [{"name": key, "type": "string", "partition": True} for key in found.partition_keys]
-    _show_columns(columns, as_json, _summary(place, found) | {"table": table})
+    _show_columns(
+        columns, as_json, _summary(place, found) | {"table": table, "declared": declarations_for(place, found)}
+    )
 
 
 def _show_columns(columns: list[dict[str, Any]], as_json: bool, summary: dict[str, Any]) -> None:
@@ -112,43 +127,67 @@ def _show_columns(columns: list[dict[str, Any]], as_json: bool, summary: dict[st
             column["type"],
             "partition" if column.get("partition") else column.get("pointer"),
             column.get("added_at"),
-            f"was {column['old_type']} until {column['retyped_at']}" if "retyped_at" in column else None,
+            f"was {column['old_type']} until {column['retyped_at']}"
+            if "retyped_at" in column
+            else column.get("reason"),
         )
         for column in columns
     ]
     output.table(summary["table"], ("column", "type", "from", "since", ""), rows)
     if "location" in summary:
-        output.say((f"{summary['rows']:,} rows in {summary['files']:,} files, {summary['location']}", "dim"))
+        output.say(
+            (f"{count(summary['rows'], 'row')} in {count(summary['files'], 'file')}, {summary['location']}", "dim")
+        )
+    if summary.get("declared"):
+        output.say((f"declared for new columns: {', '.join(summary['declared'])}", "dim"))
 
 
 def query(
     sql: Annotated[str, typer.Argument(metavar="SQL", help="A query; - reads it from standard input.")],
     as_json: JsonFlag = False,
-    limit: Annotated[int, typer.Option(help="Rows to show; --json shows all.")] = 100,
+    limit: Annotated[int, typer.Option(min=0, help="Rows to show; --json and --output give all.")] = 100,
+    records: Annotated[bool, typer.Option("--records", help="Show each row as a list of names and values.")] = False,
+    wide: Annotated[bool, typer.Option("--wide", help="Show all columns, however long the lines.")] = False,
+    target: Annotated[
+        Path | None,
+        typer.Option("--output", "-o", metavar="FILE", help="Save the rows: FILE.csv, .parquet, .json or .ndjson."),
+    ] = None,
+    timeout: Annotated[
+        float | None, typer.Option(min=0.001, metavar="SECONDS", help="Give up after this time.")
+    ] = None,
+    unrestricted: Annotated[
+        bool,
+        typer.Option(
+            "--unrestricted", help="Let the query do what you may: files, network, extensions, other databases."
+        ),
+    ] = False,
 ) -> None:
     """Ask the lake in SQL (DuckDB). Tables are called <database>.<table>.
 
+    A query reads the lake's tables and works in memory; it reaches no other file unless it is --unrestricted.
+
     Example: eventlake query "select day, count(*) from web.page group by day order by day"
     """
-    found = engine.query(state.workspace(), sys.stdin.read() if sql == "-" else sql)
+    if records and wide:
+        raise InvalidSettingsError("--records and --wide exclude each other", fix="give one of them")
+    place = state.workspace()
+    text = sys.stdin.read() if sql == "-" else sql
+    if target is not None:
+        number = engine.save(place, text, target, unrestricted=unrestricted, timeout=timeout)
+        output.talk.print(f"{count(number, 'row')} written to {target}")
+        return
+    found = engine.query(place, text, unrestricted=unrestricted, timeout=timeout)
     if as_json:
         for batch in found.to_batches(max_chunksize=1000):
             for row in batch.to_pylist():
                 output.print_json(row)
         return
-    rows = found.slice(0, limit).to_pylist()
-    numbers = [
-        field.name
-        for field in found.schema
-        if str(field.type).startswith(("int", "uint", "decimal", "double", "float"))
-    ]
-    output.table(None, found.column_names, [[_cell(value) for value in row.values()] for row in rows], numbers=numbers)
+    if not found.num_columns:
+        output.talk.print("Done; there are no rows to show.")
+        return
+    show_rows(found.slice(0, limit), Layout.RECORDS if records else Layout.WIDE if wide else Layout.FITTING)
     if found.num_rows > limit:
-        output.talk.print(f"{limit} of {found.num_rows:,} rows; more with --limit, all with --json")
-
-
-def _cell(value: Any) -> Any:
-    return value if not isinstance(value, list | dict) else str(value)
+        output.talk.print(f"{limit} of {count(found.num_rows, 'row')}; more with --limit, all with --json or --output")
 
 
 def runs(
@@ -182,21 +221,12 @@ def runs(
     if not shown:
         output.talk.print("There was no run yet: eventlake sync starts one.")
         return
-    columns = ("run", "source", "kind", "status", "started", "seconds", "rows", "notices")
+    columns = ("run", "source", "kind", "status", "started", "seconds", "rows")
     rows = [
-        (
-            r["run_id"],
-            r["source"],
-            r["kind"],
-            r["status"],
-            r["start_time"],
-            r["duration_seconds"],
-            r["rows"],
-            "; ".join(r["notices"]),
-        )
+        (r["run_id"], r["source"], r["kind"], r["status"], r["start_time"], r["duration_seconds"], r["rows"])
         for r in shown
     ]
-    output.table(None, columns, rows, numbers=("seconds", "rows"))
+    output.lines(columns, rows, numbers=("seconds", "rows"), below=[r["notices"] for r in shown])
 
 
 def report(

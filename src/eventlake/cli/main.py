@@ -9,7 +9,7 @@ import typer
 from rich.text import Text
 
 from eventlake import __version__
-from eventlake.cli import catalog, collect, demo, doctor, emr, load, look, sources, state, verify
+from eventlake.cli import admit, catalog, collect, demo, doctor, emr, load, look, sources, state, verify
 from eventlake.cli.output import printable, talk
 from eventlake.errors import EventLakeError
 from eventlake.workspace import CONFIG, Workspace
@@ -29,7 +29,8 @@ app = typer.Typer(
     [bold]eventlake import web events.json.gz[/bold], [bold]eventlake sync[/bold],
     [bold]eventlake query "select * from web.page limit 5"[/bold].
 
-    Data goes to stdout, talk and progress to stderr. Exit codes: 0 done, 1 failed, 2 wrong use.""",
+    Data goes to stdout, talk and progress to stderr. Exit codes: 0 done, 1 failed, 2 wrong use, 3 partly done,
+    4 busy (another run holds the source), 130 stopped.""",
 )
 _verbose = False
 
@@ -78,6 +79,8 @@ app.command()(collect.rejects)
 app.command()(load.sync)
 app.command()(load.replay)
 app.command()(load.retype)
+app.command()(admit.drop)
+app.command()(admit.allow)
 app.command()(look.tables)
 app.command()(look.describe)
 app.command()(look.query)

@@ -1,5 +1,6 @@
 """How commands speak: data on stdout, talk on stderr, JSON for scripts."""
 
+import json
 import os
 import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -8,7 +9,9 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import msgspec
+from rich.cells import cell_len
 from rich.console import Console, JustifyMethod
+from rich.padding import Padding
 from rich.progress import (
     BarColumn,
     MofNCompleteColumn,
@@ -27,26 +30,80 @@ if not out.is_terminal and "COLUMNS" not in os.environ:
 talk = Console(stderr=True, highlight=False, markup=False, soft_wrap=True)
 
 _encoder = msgspec.json.Encoder(decimal_format="number", enc_hook=str)
+GAP = 2  # blanks between the columns of a table
 _BARS = " ▁▂▃▄▅▆▇█"
 
 
 def print_json(value: Any) -> None:
-    """One JSON value on a line of its own."""
-    sys.stdout.write(_encoder.encode(value).decode() + "\n")
+    """One JSON value on a line of its own. Nothing in it can drive a terminal: what is not printable is escaped."""
+    line = _encoder.encode(value).decode()
+    if not line.isprintable():  # beyond ASCII JSON would let anything stand, and only in texts
+        line = "".join(c if c.isprintable() else json.dumps(c)[1:-1] for c in line)
+    sys.stdout.write(line + "\n")
 
 
 def table(
-    title: str | None, columns: Sequence[str], rows: Iterable[Sequence[Any]], *, numbers: Sequence[str] = ()
+    title: str | None,
+    columns: Sequence[str],
+    rows: Iterable[Sequence[Any]],
+    *,
+    numbers: Sequence[str] = (),
+    widths: Sequence[int] = (),
+    spare: Sequence[str] = (),
 ) -> None:
-    """A table for people; `numbers` names the columns that are aligned to the right."""
+    """A table for people.
+
+    `numbers` names the columns that are aligned to the right, `spare` those that a narrow screen does without, first
+    the first; `widths` is how narrow each column may get.
+    """
+    cells = [[cell if isinstance(cell, Text) else Text(text(cell)) for cell in row] for row in rows]
+    left_out = _left_out(columns, cells, spare)
     shown = Table(title=title, title_justify="left", title_style="bold", box=None, pad_edge=False, header_style="dim")
-    for name in columns:
-        is_number = name in numbers
-        side: JustifyMethod = "right" if is_number else "left"
-        shown.add_column(Text(printable(name)), justify=side, overflow="fold", no_wrap=is_number)
-    for row in rows:
-        shown.add_row(*(cell if isinstance(cell, Text) else Text(text(cell)) for cell in row))
+    for place, name in enumerate(columns):
+        if name not in left_out:
+            is_number = name in numbers
+            side: JustifyMethod = "right" if is_number else "left"
+            least = widths[place] if widths else None
+            shown.add_column(Text(printable(name)), justify=side, overflow="fold", no_wrap=is_number, min_width=least)
+    for row in cells:
+        shown.add_row(*(cell for cell, name in zip(row, columns, strict=True) if name not in left_out))
     out.print(shown)
+
+
+def _left_out(columns: Sequence[str], cells: Sequence[Sequence[Text]], spare: Sequence[str]) -> set[str]:
+    needed = [
+        max(cell_len(name), *(cell_len(row[place].plain) for row in cells), 0) for place, name in enumerate(columns)
+    ]
+    excess = sum(needed) + GAP * (len(columns) - 1) - out.width
+    left_out: set[str] = set()
+    for name in spare:
+        if excess > 0:
+            left_out.add(name)
+            excess -= needed[columns.index(name)] + GAP
+    return left_out
+
+
+def lines(
+    columns: Sequence[str],
+    rows: Iterable[Sequence[Any]],
+    *,
+    numbers: Sequence[str] = (),
+    below: Sequence[Sequence[str]] = (),
+) -> None:
+    """A table whose rows are one line each, however long; `below` are notes to each row, on lines of their own."""
+    cells = [
+        [printable(name) for name in columns],
+        *([text(cell).replace("\n", "\\n") for cell in row] for row in rows),
+    ]
+    widths = [max(map(cell_len, column)) for column in zip(*cells, strict=True)]
+    for number, row in enumerate(cells):
+        padded = [
+            " " * (width - cell_len(cell)) + cell if name in numbers else cell + " " * (width - cell_len(cell))
+            for cell, width, name in zip(row, widths, columns, strict=True)
+        ]
+        say(((" " * GAP).join(padded).rstrip(), "" if number else "dim"))
+        for note in below[number - 1] if below and number else ():
+            out.print(Padding(Text.assemble(("! ", "yellow"), printable(note)), (0, 0, 0, 2), expand=False))
 
 
 def say(*parts: str | tuple[str, str]) -> None:
@@ -69,8 +126,15 @@ def text(value: Any) -> str:
 
 
 def printable(words: str) -> str:
-    """Text with its control characters spelt out: what an event holds must not drive the reader's terminal."""
-    return "".join(c if c.isprintable() or c == "\n" else f"\\x{ord(c):02x}" for c in words)
+    """Text with what is not printable spelt out: what an event holds must not drive or mislead the reader's terminal.
+
+    That is C0 and C1 control characters, and those that turn the direction of writing or cannot be seen.
+    """
+    return "".join(c if c.isprintable() or c == "\n" else _spelt_out(ord(c)) for c in words)
+
+
+def _spelt_out(code: int) -> str:
+    return f"\\x{code:02x}" if code < 0x100 else f"\\u{code:04x}" if code < 0x10000 else f"\\U{code:08x}"
 
 
 def moment(micros: int | None) -> str:
@@ -116,14 +180,19 @@ def progress() -> Iterator[Any]:
         MofNCompleteColumn(),
         TimeElapsedColumn(),
     )
-    with Progress(*words, console=talk, transient=False) as bars:
+    bars = Progress(*words, console=talk, transient=False)
 
-        def report(step: str, done: int, total: int) -> None:
-            if step not in steps:
-                steps[step] = bars.add_task(step, total=total)
-            bars.update(steps[step], completed=done, total=total)
+    def report(step: str, done: int, total: int) -> None:
+        bars.start()  # with the first step: a run without any leaves no empty line
+        if step not in steps:
+            steps[step] = bars.add_task(step, total=total)
+        bars.update(steps[step], completed=done, total=total)
 
+    try:
         yield report
+    finally:
+        if steps:
+            bars.stop()
 
 
 def pairs(values: Mapping[str, Any]) -> None:
@@ -132,5 +201,5 @@ def pairs(values: Mapping[str, Any]) -> None:
     shown.add_column(style="dim")
     shown.add_column(overflow="fold")
     for name, value in values.items():
-        shown.add_row(name, value if isinstance(value, Text) else Text(text(value)))
+        shown.add_row(Text(printable(name)), value if isinstance(value, Text) else Text(text(value)))
     out.print(shown)

@@ -5,6 +5,7 @@ from typing import Any
 from rich.text import Text
 
 from eventlake.cli import output
+from eventlake.reports.words import count
 
 
 def show_report(name: str, lines: list[dict[str, Any]]) -> None:
@@ -13,27 +14,50 @@ def show_report(name: str, lines: list[dict[str, Any]]) -> None:
         output.talk.print(f"{name}: run {head['run_id']} failed ({head['error_code']})", style="bold red")
         output.talk.print(output.printable(head["error"]))
         return
-    books = head["books"]
-    what = {"sync": "sync", "replay": "replay", "rebuild": "rebuild"}[head["kind"]]
+    retyped = [
+        f"{table['table_name']}.{column} is {kind} now"
+        for table in tables
+        for column, kind in table.get("retyped", {}).items()
+    ]
+    what = "retype" if retyped else head["kind"]
     output.out.print(
         Text.assemble((f"{name}: {what} finished", "bold"), f"  run {head['run_id']}, {head['finish_time'][:19]}")
     )
-    others = ("duplicates", "suppressed", "blocked", "quarantined")
-    sums = " + ".join(
-        f"{books[word]:,} {word}" for word in others if books[word] or word in ("duplicates", "quarantined")
-    )
-    output.say(
-        f"  {books['lines']:,} lines read = {books['loaded']:,} rows loaded + {sums}   ",
-        (f"{head['files_read']:,} raw files → {head['data_files']:,} data files, {output.size(head['bytes'])}", "dim"),
-    )
-    if "rewritten" in head:
-        output.out.print(
-            f"  {head['rewritten']:,} rows written again, {head['carried_over']:,} carried over from the lake"
+    for words in retyped:
+        output.say(f"  {words}")
+    is_replay = head["kind"] == "replay"
+    if head["kind"] == "rebuild":
+        output.say(f"  all tables written anew: {count(head['row_count'], 'row')}")
+    if is_replay:
+        output.say(
+            f"  {count(head['rewritten'], 'row')} written again from the archive, "
+            f"{head['carried_over']:,} carried over from the lake, {head['row_count']:,} added"
         )
+    output.say(
+        f"  {_sum_of_lines(head['books'], again=is_replay)}   ",
+        (
+            f"{count(head['files_read'], 'raw file')} → {count(head['data_files'], 'data file')}, "
+            f"{output.size(head['bytes'])}",
+            "dim",
+        ),
+    )
     for notice in head.get("notices", ()):
-        output.out.print(Text.assemble("  ", ("! ", "yellow"), notice))
+        output.out.print(Text.assemble("  ", ("! ", "yellow"), output.printable(notice)))
     if tables:
         _show_tables(tables)
+
+
+def _sum_of_lines(books: dict[str, Any], *, again: bool) -> str:
+    """The books as a sum. In a replay, what is in the lake already is a duplicate by the books."""
+    told = {
+        "duplicates": f"{books['duplicates']:,} in the lake already"
+        if again
+        else count(books["duplicates"], "duplicate"),
+        **{word: f"{books[word]:,} {word}" for word in ("suppressed", "blocked", "quarantined")},
+    }
+    others = [words for word, words in told.items() if books[word] or word in ("duplicates", "quarantined")]
+    added = count(books["loaded"], "new row") if again else f"{count(books['loaded'], 'row')} loaded"
+    return f"{count(books['lines'], 'line')} read = {' + '.join([added, *others])}"
 
 
 def _show_tables(tables: list[dict[str, Any]], limit: int = 15) -> None:
@@ -52,6 +76,6 @@ def _show_tables(tables: list[dict[str, Any]], limit: int = 15) -> None:
         for table in shown
     ]
     columns = ("  table", "", "rows", "duplicates", "rescued", "partitions", "new columns")
-    output.table(None, columns, rows, numbers=columns[2:])
+    output.table(None, columns, rows, numbers=columns[2:], spare=("", "partitions"))
     if len(tables) > limit:
-        output.say((f"  … and {len(tables) - limit} more tables; all of them: eventlake report --json", "dim"))
+        output.say((f"  … and {count(len(tables) - limit, 'more table')}; all of them: eventlake report --json", "dim"))

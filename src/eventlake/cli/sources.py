@@ -9,6 +9,7 @@ from eventlake.control.settings import SourceSettings
 from eventlake.control.sources import Source
 from eventlake.errors import InvalidSettingsError
 from eventlake.events import instants
+from eventlake.reports.words import count
 
 app = typer.Typer(no_args_is_help=True, help="Sources: the apps that send events, and their lake settings.")
 
@@ -145,4 +146,4 @@ def _shown(source: Source) -> dict[str, Any]:
 
 def _days(source: Source) -> str:
     days = source.settings.lookback_days
-    return "unlimited" if days is None else f"{days} days"
+    return "unlimited" if days is None else count(days, "day")

@@ -1,21 +1,25 @@
 """What all commands share: the workspace they work in, and how errors reach the user."""
 
 import signal
-from collections.abc import Iterator
+import time
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Annotated, Protocol
+from typing import Annotated, Protocol, TypeVar
 
 import typer
 
 from eventlake.cli import output
-from eventlake.errors import EventLakeError, InvalidSettingsError, NotFoundError
+from eventlake.errors import BusyError, EventLakeError, InvalidSettingsError, NotFoundError
 from eventlake.runners.remote import RemoteRunner
 from eventlake.runners.spark import SparkRunner
+from eventlake.sync.remote_steps import STEPS
 from eventlake.sync.steps import Runner
 from eventlake.workspace import Workspace
 
 JsonFlag = Annotated[bool, typer.Option("--json", help="Print JSON for scripts instead of tables.")]
+
+Answer = TypeVar("Answer")
 
 _folder = Path()
 
@@ -64,11 +68,38 @@ def _remote(place: Workspace, transient: bool) -> RemoteRunner:
     return RemoteRunner(
         place.storage,
         launcher(place, transient=transient),
+        STEPS,
         talk=lambda text: output.talk.print(f"EMR: {text}", style="dim"),
         patience=place.settings.spark.patience,
     )
 
 
+WaitOption = Annotated[
+    float,
+    typer.Option("--wait", min=0, metavar="SECONDS", help="Wait so long for a source that another run holds; or inf."),
+]
+
+
+def patiently(seconds: float, what: str, attempt: Callable[[], Answer]) -> Answer:
+    """Do something as soon as no other run holds the source, after some seconds at most."""
+    deadline, is_told = time.monotonic() + seconds, False
+    while True:
+        try:
+            return attempt()
+        except BusyError:
+            if time.monotonic() >= deadline:
+                raise
+        if not is_told:
+            output.talk.print(f"{what}: waiting for another run to end", style="dim")
+            is_told = True
+        time.sleep(0.2)
+
+
+FAILED, MISUSED, PARTLY, BUSY = 1, 2, 3, 4
+
+
 def exit_code(error: EventLakeError) -> int:
-    """2 when the command was wrong, 1 when it failed."""
-    return 2 if isinstance(error, InvalidSettingsError | NotFoundError) else 1
+    """What the program ends with; docs/cli.md has the table."""
+    if isinstance(error, BusyError):
+        return BUSY
+    return MISUSED if isinstance(error, InvalidSettingsError | NotFoundError) else FAILED

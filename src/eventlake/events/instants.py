@@ -32,15 +32,15 @@ def parse(text: str) -> Instant | None:
         return None
     year, month, day, hour, minute, second, fraction, sign, zone_hours, zone_minutes = match.groups()
     fraction = fraction or ""
-    offset = int(zone_hours or 0) * 60 + int(zone_minutes or 0)
-    if int(zone_hours or 0) > 23 or int(zone_minutes or 0) > 59:
+    hours, minutes = int(zone_hours or 0), int(zone_minutes or 0)
+    if hours > 23 or minutes > 59:
         return None
     try:
         local = datetime(int(year), int(month), int(day), int(hour), int(minute), int(second or 0), tzinfo=UTC)
     except ValueError:
         return None
     micros = (local - _EPOCH) // _MICROSECOND + int(fraction[:6].ljust(6, "0"))
-    micros -= offset * 60_000_000 * (-1 if sign == "-" else 1)
+    micros -= (hours * 60 + minutes) * 60_000_000 * (-1 if sign == "-" else 1)
     return Instant(micros, not fraction[6:].strip("0")) if FIRST <= micros <= LAST else None
 
 

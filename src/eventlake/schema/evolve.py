@@ -6,9 +6,13 @@ by union, count and minimum, so the result does not depend on how events were sp
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import NamedTuple
 
-from eventlake.schema.types import ENVELOPE_TYPES, ColumnType, Seen, infer
+from eventlake.schema.declared import INFERRED, TypeRules
+from eventlake.schema.tallies import Tallies, union
+from eventlake.schema.tallies import joined as joined_tallies
+from eventlake.schema.types import ENVELOPE_TYPES, ColumnType, Seen
 
 _ENVELOPE_ORDER = {name: position for position, name in enumerate(ENVELOPE_TYPES)}
 
@@ -39,9 +43,19 @@ class Sighting(NamedTuple):
     seen: Seen
     values: int
     pointer: str
+    tallies: Tallies = ()
+
+    @classmethod
+    def of(cls, tallies: Tallies, pointer: str) -> "Sighting":
+        return cls(union(tallies), sum(tally.values for tally in tallies), pointer, tallies)
 
     def joined(self, other: "Sighting") -> "Sighting":
-        return Sighting(self.seen | other.seen, self.values + other.values, min(self.pointer, other.pointer))
+        return Sighting(
+            self.seen | other.seen,
+            self.values + other.values,
+            min(self.pointer, other.pointer),
+            joined_tallies(self.tallies, other.tallies),
+        )
 
 
 Evidence = dict[str, Sighting]
@@ -59,9 +73,17 @@ def join(parts: Iterable[Mapping[str, Sighting]]) -> Evidence:
 class SchemaChange(NamedTuple):
     added: tuple[Column, ...]
     refused: tuple[str, ...]  # columns past the limit; their values are rescued
+    reasons: Mapping[str, str] = MappingProxyType({})  # of types that the values do not let expect
 
 
-def evolve(schema: TableSchema, evidence: Mapping[str, Sighting], *, column_limit: int = 2000) -> SchemaChange:
+def evolve(
+    schema: TableSchema,
+    evidence: Mapping[str, Sighting],
+    *,
+    column_limit: int = 2000,
+    table: str = "",
+    rules: TypeRules = INFERRED,
+) -> SchemaChange:
     """The columns to append. Past the limit, the envelope and then the most used columns come first."""
     new = sorted(
         (name for name in evidence if name not in schema.names),
@@ -69,9 +91,11 @@ def evolve(schema: TableSchema, evidence: Mapping[str, Sighting], *, column_limi
     )
     room = max(0, column_limit - len(schema.columns))
     in_order = sorted(new[:room], key=lambda name: (_ENVELOPE_ORDER.get(name, len(_ENVELOPE_ORDER)), name))
-    added = tuple(Column(name, _type_of(name, evidence[name].seen), evidence[name].pointer) for name in in_order)
-    return SchemaChange(added, tuple(sorted(new[room:])))
-
-
-def _type_of(name: str, seen: Seen) -> ColumnType:
-    return ENVELOPE_TYPES.get(name) or infer(seen)
+    added, reasons = [], {}
+    for name in in_order:
+        seen = evidence[name]
+        kind, reason = rules.decide(table, name, seen.seen, seen.tallies)
+        added.append(Column(name, kind, seen.pointer))
+        if reason:
+            reasons[name] = reason
+    return SchemaChange(tuple(added), tuple(sorted(new[room:])), reasons)

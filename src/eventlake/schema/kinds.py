@@ -11,11 +11,6 @@ from typing import Any, NamedTuple, TypeVar
 import pyarrow as pa
 from msgspec import Raw
 
-from eventlake.events import instants
-from eventlake.schema import instant_columns
-from eventlake.schema.numbers import fits_decimal, to_decimals
-from eventlake.schema.types import Seen
-
 
 class Kind(Enum):
     TEXT = "text"
@@ -53,12 +48,9 @@ def by_kind(values: list[Any]) -> Iterator[Typed]:
         return
     types = set(map(type, values)) - {_NONE}
     if types == {bytes}:
-        yield Typed(Kind.JSON, pa.array(values, pa.binary()).cast(pa.string()))
+        yield Typed(Kind.JSON, pa.array(values).cast(pa.string()))
     elif types == {Raw}:
-        yield Typed(
-            Kind.NUMBER,
-            pa.array([v if v is None else bytes(v) for v in values], pa.binary()).cast(pa.string()),
-        )
+        yield Typed(Kind.NUMBER, pa.array([v if v is None else bytes(v) for v in values]).cast(pa.string()))
     elif types:
         yield from _mixed(values)
 
@@ -78,20 +70,20 @@ def _of_one_kind(values: list[Any]) -> pa.Array | None:
 def _mixed(values: list[Any]) -> Iterator[Typed]:
     texts = _of(str, values)
     if texts:
-        yield Typed(Kind.TEXT, pa.array(texts, pa.string()))
+        yield Typed(Kind.TEXT, pa.array(texts))
     # A whole number beyond 64 bits is a number like those with a fraction.
     whole = [v if type(v) is int and _MIN <= v <= _MAX else None for v in values]
     if any(v is not None for v in whole):
-        yield Typed(Kind.INTEGER, pa.array(whole, pa.int64()))
+        yield Typed(Kind.INTEGER, pa.array(whole))
     numbers = [_number_text(v) for v in values]
     if any(numbers):
-        yield Typed(Kind.NUMBER, pa.array(numbers, pa.string()))
+        yield Typed(Kind.NUMBER, pa.array(numbers))
     booleans = _of(bool, values)
     if booleans:
-        yield Typed(Kind.BOOLEAN, pa.array(booleans, pa.bool_()))
+        yield Typed(Kind.BOOLEAN, pa.array(booleans))
     nested = _of(bytes, values)
     if nested:
-        yield Typed(Kind.JSON, pa.array(nested, pa.binary()).cast(pa.string()))
+        yield Typed(Kind.JSON, pa.array(nested).cast(pa.string()))
 
 
 def _of(kind: type, values: list[Any]) -> list[Any] | None:
@@ -115,29 +107,3 @@ def joined(parts: Sequence[tuple[int, Mapping[Key, pa.Array]]]) -> dict[Key, pa.
         key: pa.concat_arrays([part[key] if key in part else pa.nulls(rows, of) for rows, part in parts])
         for key, of in types.items()
     }
-
-
-def seen_in(typed: Typed) -> Seen:
-    """What a column's values tell about the type it should have."""
-    match typed.kind:
-        case Kind.INTEGER:
-            return Seen.INTEGER
-        case Kind.BOOLEAN:
-            return Seen.BOOLEAN
-        case Kind.JSON:
-            return Seen.NESTED
-        case Kind.NUMBER:
-            return Seen.NUMBER if _all_fit_decimal(typed.values) else Seen.NUMBER | Seen.HUGE
-        case Kind.TEXT:
-            return Seen.TIMESTAMP if _all_instants(typed.values) else Seen.TEXT
-
-
-def _all_fit_decimal(numbers: pa.Array) -> bool:
-    return to_decimals(numbers) is not None or all(map(fits_decimal, numbers.drop_null().to_pylist()))
-
-
-def _all_instants(texts: pa.Array) -> bool:
-    present = texts.drop_null()
-    if instants.parse(present[0].as_py()) is None:  # most text columns are told by their first value
-        return False
-    return instant_columns.parse_all(present) is not None or all(map(instants.parse, present.to_pylist()))

@@ -15,10 +15,10 @@ RESCUED_COLUMN = "_rescued_data"
 # These columns drive partitions and deduplication: no other place of an event may fill them.
 OWNED_COLUMNS = {"message_id": "/messageId", "received_at": "/receivedAt"}
 PARTITION_KEYS = frozenset({"year", "month", "day", "hr", "segment_type"})
+# Names that DuckDB gives a meaning of its own wherever they stand before a table.
+RESERVED_DATABASES = frozenset({"information_schema", "memory", "pg_catalog", "system", "temp"})
 
-_UNCHANGED_PREFIX = re.compile(r"(?:[a-z0-9]|(?<=.)_(?=[a-z0-9]))*")
-_FIRST_UPPER_RUN = re.compile(r"[A-Z0-9]+[a-z0-9]*")
-_TOKEN = re.compile(r"[A-Z0-9]+[a-z0-9]*|[a-z]+[a-z0-9]*")
+_WORD = re.compile(r"[A-Z0-9]+[a-z0-9]*|[a-z]+[a-z0-9]*")
 
 
 def snake(text: str) -> str:
@@ -27,24 +27,12 @@ def snake(text: str) -> str:
     >>> snake("Order Completed"), snake("productID"), snake("iOS App Opened")
     ('order_completed', 'product_id', 'i_os_app_opened')
     """
-    prefix = _UNCHANGED_PREFIX.match(text)
-    end = prefix.end() if prefix else 0
-    if end == len(text):
-        return text
-    tokens = [text[:end]] if end else []
-    # An upper-case run right after a word that has no lower-case letter yet goes on with that word: 5TEst, edf_6N.
-    if text[end].isascii() and text[end].isupper() and not re.search("[a-z]", text[:end].rpartition("_")[2]):
-        run = _FIRST_UPPER_RUN.match(text, end)
-        if run:
-            tokens = [text[:end] + run.group().lower()]
-            end = run.end()
-    tokens += [token.lower() for token in _TOKEN.findall(text, end)]
-    return "_".join(tokens)
+    return "_".join(_WORD.findall(text)).lower()
 
 
 def short_hash(text: str) -> str:
     """Eight hex digits that depend on the whole text; lone surrogates included."""
-    return hashlib.blake2b(text.encode("utf-8", "surrogatepass"), digest_size=4).hexdigest()
+    return hashlib.blake2b(text.encode(errors="surrogatepass"), digest_size=4).hexdigest()
 
 
 def shortened(name: str, limit: int) -> str:

@@ -22,6 +22,11 @@ class ColumnType(Enum):
     def arrow(self) -> pa.DataType:
         return _ARROW[self]
 
+    @classmethod
+    def named(cls, text: str) -> "ColumnType | None":
+        """The type that people call so; `decimal` is short for the only one there is."""
+        return cls.DECIMAL if text == "decimal" else next((kind for kind in cls if kind.value == text), None)
+
 
 _ARROW: dict[ColumnType, pa.DataType] = {
     ColumnType.BIGINT: pa.int64(),

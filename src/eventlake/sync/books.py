@@ -70,6 +70,7 @@ def close(staged: Staged, kept: Kept, published: Iterable[Published]) -> Account
                 lines=count.lines,
                 loaded=rows.loaded,
                 duplicates=rows.duplicates,
+                blocked=count.blocked,
                 quarantined=count.quarantined,
                 checksum=rows.checksum,
             )
@@ -90,11 +91,11 @@ def _errors(accounts: Accounts, kept: Kept) -> Iterator[str]:
     for file, books in accounts.files.items():
         if not books.balance:
             yield f"{file.path}: {books}"
-    for name in accounts.tables.keys() | accounts.rows.keys():
-        count = accounts.tables.get(name, Count())
+    for name in sorted(accounts.tables.keys() | accounts.rows.keys() | kept.carried_rows.keys()):
+        count, written = accounts.tables.get(name, Count()), accounts.rows.get(name, 0)
         expected = count.loaded + count.rewritten + kept.carried_rows.get(name, 0)
-        if accounts.rows.get(name, 0) != expected:
-            yield f"table {name}: {accounts.rows.get(name, 0)} rows written, {expected} expected"
+        if written != expected:
+            yield f"table {name}: {written} rows written, {expected} expected"
     by_file, by_table = accounts.whole, Count()
     for count in accounts.tables.values():
         by_table = by_table.plus(count)
@@ -104,3 +105,5 @@ def _errors(accounts: Accounts, kept: Kept) -> Iterator[str]:
         by_table.checksum,
     ):
         yield f"files and tables disagree: {by_file} and {by_table}"
+    if kept.indexed != (by_table.loaded, by_table.checksum):
+        yield f"{by_table.loaded} messages loaded, but the index got {kept.indexed[0]}, or others"

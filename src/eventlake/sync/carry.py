@@ -8,6 +8,7 @@ rescued get another chance.
 from collections.abc import Iterator, Sequence
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 from msgspec import Raw
@@ -24,28 +25,41 @@ from eventlake.storage.base import Storage
 
 
 def carried_rows(
-    storage: Storage, files: Sequence[str], columns: Sequence[Column], carried: Sequence[str]
+    storage: Storage,
+    segment_type: str,
+    files: Sequence[str],
+    columns: Sequence[Column],
+    carried: Sequence[str],
+    *,
+    at_once: int,
 ) -> Iterator[pa.RecordBatch]:
-    """The rows of some data files whose messages are named in `carried`, as staged rows."""
+    """The rows of some data files of one table that are named in `carried`, as staged rows."""
     if not files:
         return
-    wanted = _hashes(storage, carried)
+    wanted = _wanted(storage, carried, ids.table_key(segment_type))
     pointers = {column.name: column.pointer for column in columns}
     for file in files:
         with storage.open_input(file) as source:
-            for batch in pq.ParquetFile(source).iter_batches(batch_size=4096):
-                rows = [row for row in batch.to_pylist() if ids.message_hash(row["message_id"]) in wanted]
+            for batch in pq.ParquetFile(source).iter_batches(batch_size=at_once):
+                rows = [row for row in batch.to_pylist() if _name(row) in wanted]
                 if rows:
                     yield _staged(rows, pointers)
 
 
-def _hashes(storage: Storage, paths: Sequence[str]) -> set[bytes]:
-    found = set()
+def _name(row: dict[str, Any]) -> tuple[bytes, int]:
+    """What tells a row from all others of its table: a message may be there twice, received at two times."""
+    return ids.message_hash(row["message_id"]), instants.micros_of(row["received_at"])
+
+
+def _wanted(storage: Storage, paths: Sequence[str], table: int) -> set[tuple[bytes, int]]:
+    found: set[tuple[bytes, int]] = set()
     for path in paths:
-        with storage.open_input(path) as source:
-            messages = ids.IdFile(source).read(ids.Share(0, ids.BUCKETS), ("high", "low"))
-        for high, low in zip(messages["high"].tolist(), messages["low"].tolist(), strict=True):
-            found.add(high.to_bytes(8, "big") + low.to_bytes(8, "big"))
+        with ids.opened(storage, path) as file:
+            rows = file.read(ids.ALL, ids.INDEX_FIELDS)
+        rows = rows.take(rows["table"] == np.uint64(table))
+        halves = np.stack([rows["high"], rows["low"]], axis=1).astype(">u8").tobytes()
+        hashes = [halves[start : start + 16] for start in range(0, len(halves), 16)]
+        found.update(zip(hashes, rows["received"].tolist(), strict=True))
     return found
 
 

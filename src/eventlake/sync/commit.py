@@ -6,16 +6,20 @@ moved stay moved, columns that exist are not added twice, ledger rows replace th
 """
 
 import itertools
+from collections.abc import Iterator
 from typing import Any
 
 import msgspec
 
 from eventlake.catalog.base import TableChange
+from eventlake.control.leases import Lease
 from eventlake.control.ledger import Entry
+from eventlake.control.runs import Run
 from eventlake.control.sources import Source
-from eventlake.errors import InternalError
+from eventlake.errors import InternalError, LeaseLostError, StagingLostError
 from eventlake.lake.layout import COMMITS, STAGE
 from eventlake.reports import report
+from eventlake.storage.base import Storage
 from eventlake.workspace import Workspace
 
 STAGING_KEPT_NS = 14 * 86_400 * 10**9  # run ids are times, in nanoseconds
@@ -34,43 +38,77 @@ def _path(source_id: str, run_id: str) -> str:
     return f"{COMMITS}/source={source_id}/{run_id}.json"
 
 
-def promise(workspace: Workspace, manifest: Manifest) -> None:
+def promise(workspace: Workspace, manifest: Manifest, lease: Lease) -> None:
     """Write the manifest. Once it is there the run will be in the lake, whatever happens."""
     path = _path(manifest.entry.source_id, manifest.entry.run_id)
     workspace.storage.settle()
+    lease.confirm()
     if not workspace.storage.create(path, msgspec.json.encode(manifest)):
         workspace.runs.failed(manifest.entry.run_id, [])  # else the next run would take the other manifest for its own
         raise InternalError(
             f"there is another manifest for run {manifest.entry.run_id}: {workspace.storage.full(path)}",
             fix="do not let two workspaces share a lake; run it again: nothing was published",
         )
+    try:
+        lease.confirm()
+    except LeaseLostError:
+        # Who took the source over either found no manifest and gave the run up, or has carried it out.
+        if workspace.runs.get(manifest.entry.run_id).status == "failed":
+            workspace.storage.delete(path)
+        raise
 
 
-def recover(workspace: Workspace, source: Source, *, before: str) -> None:
+def recover(workspace: Workspace, source: Source, lease: Lease, *, before: str) -> None:
     """Finish or undo the runs of a source that died before the one that begins. The caller holds the source."""
     for run in workspace.runs.unfinished(source.id):
         if run.run_id == before:
             continue
         manifest = _manifest_of(workspace, source, run.run_id)
-        if manifest:
-            fulfil(workspace, manifest)
-        else:
-            ids = workspace.settings.workspace_id, source.id, run.run_id
-            head = report.RunHead(*ids, source.settings.database, run.started_at * 1000, where=workspace.where)
-            ended = "the process ended before the run did; nothing was published"
-            lines = report.failed(head, workspace.clock.now_ns(), ended, "interrupted")
-            save_failure(workspace, run.run_id, lines)
+        if manifest is None:
+            _give_up(
+                workspace, source, run, "the process ended before the run did; nothing was published", "interrupted"
+            )
+            continue
+        try:
+            fulfil(workspace, manifest, lease)
+        except StagingLostError as error:
+            _undo(workspace, manifest)
+            problem = f"{error.problem}; the run was undone, and a sync loads its raw files again"
+            _give_up(workspace, source, run, problem, error.code)
     _write_late_reports(workspace, source, before)
     _sweep(workspace, source)
+
+
+def _give_up(workspace: Workspace, source: Source, run: Run, problem: str, code: str) -> None:
+    ids = workspace.settings.workspace_id, source.id, run.run_id
+    head = report.RunHead(*ids, source.settings.database, run.started_at * 1000, where=workspace.where)
+    save_failure(workspace, run.run_id, report.failed(head, workspace.clock.now_ns(), problem, code))
+
+
+def _undo(workspace: Workspace, manifest: Manifest) -> None:
+    """Take back a run of which only some files got their names. Its manifest goes last: till then it is done again."""
+    for _, path in manifest.moves:
+        workspace.storage.delete(path)
+    workspace.storage.delete(_path(manifest.entry.source_id, manifest.entry.run_id))
 
 
 def _manifest_of(workspace: Workspace, source: Source, run_id: str) -> Manifest | None:
     path = _path(source.id, run_id)
     if workspace.storage.stat(path) is None:
         return None
-    manifest = msgspec.json.decode(workspace.storage.read(path), type=Manifest)
+    manifest = _read(workspace, path)
     is_ours = manifest.entry.report[0]["workspace_id"] == workspace.settings.workspace_id
     return manifest if is_ours else None
+
+
+def manifests(workspace: Workspace, source: Source) -> Iterator[Manifest]:
+    """What the runs of a source did to the lake, oldest first."""
+    for file in workspace.storage.files(f"{COMMITS}/source={source.id}"):
+        yield _read(workspace, file.path)
+
+
+def _read(workspace: Workspace, path: str) -> Manifest:
+    return msgspec.json.decode(workspace.storage.read(path), type=Manifest)
 
 
 def _write_late_reports(workspace: Workspace, source: Source, before: str) -> None:
@@ -83,11 +121,11 @@ def _write_late_reports(workspace: Workspace, source: Source, before: str) -> No
 
 def _sweep(workspace: Workspace, source: Source) -> None:
     """Remove what runs left in the staging folder: those of this source, and all old ones that are not running."""
-    ended = {run.run_id for run in workspace.runs.latest(1000, source.id)}
+    ours = workspace.runs.ids_of(source.id)
     running = {run.run_id for run in workspace.runs.unfinished()}
     for name in workspace.storage.folders(STAGE):
         too_old = name.isdigit() and workspace.clock.now_ns() - int(name) > STAGING_KEPT_NS
-        if name in ended or (too_old and name not in running):
+        if name in ours or (too_old and name not in running):
             workspace.storage.delete_folder(f"{STAGE}/{name}")
 
 
@@ -111,15 +149,27 @@ def _save_report(workspace: Workspace, lines: list[dict[str, Any]]) -> None:
     workspace.catalog.register_report(lines[0]["source_id"], report.day(lines[0]))
 
 
-def fulfil(workspace: Workspace, manifest: Manifest) -> None:
+def _move(storage: Storage, manifest: Manifest) -> None:
+    try:
+        storage.move_all(manifest.moves)
+    except FileNotFoundError as error:
+        raise StagingLostError(
+            f"run {manifest.entry.run_id} cannot be finished: files are gone that it left in {storage.full(STAGE)}",
+            fix="run it again: this run is undone, and its raw files are loaded by the next",
+        ) from error
+
+
+def fulfil(workspace: Workspace, manifest: Manifest, lease: Lease) -> None:
     """Do what the manifest says. May be done again."""
     entry, storage = manifest.entry, workspace.storage
-    storage.move_all(manifest.moves)
-    for database, table in manifest.dropped_tables:
-        workspace.catalog.drop(database, table)
+    if not workspace.ledger.has_recorded(entry.run_id):  # else every file got its name, whatever became of it since
+        _move(storage, manifest)
+    lease.confirm()  # else another may have changed the same tables since
     workspace.catalog.apply(manifest.tables, run_id=entry.run_id, at=entry.at)
     storage.settle()
-    workspace.ledger.record(entry)
+    workspace.ledger.record(entry, lease)
+    for database, table in manifest.dropped_tables:  # their rows are elsewhere now, or wanted no more
+        workspace.catalog.drop(database, table)
     for path in (*entry.removed_data_files, *entry.removed_index_files):  # nobody is told of them any more
         storage.delete(path)
     _save_report(workspace, entry.report)

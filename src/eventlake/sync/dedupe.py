@@ -16,11 +16,13 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from eventlake.errors import InternalError
 from eventlake.lake import ids
-from eventlake.lake.ids import IdFile, Ids, Share
+from eventlake.lake.ids import Ids, Share
 from eventlake.lake.layout import STAGE
 from eventlake.lake.staging import IdSegment
 from eventlake.storage.base import Storage
+from eventlake.sync.index import IdWriter, NewIds, Reindexed
 from eventlake.sync.staged import Scope
 from eventlake.sync.worker_memory import give_back
 
@@ -64,14 +66,6 @@ class Count(NamedTuple):
         )
 
 
-class NewIds(NamedTuple):
-    """A file with the ids of messages that are new in the lake."""
-
-    path: str
-    messages: int
-    checksum: int
-
-
 @dataclass
 class DedupeResult:
     files: dict[int, Count]
@@ -92,6 +86,13 @@ class Kept:
     new_ids: list[NewIds] = field(default_factory=list)
     carried: list[str] = field(default_factory=list)
     carried_rows: dict[str, int] = field(default_factory=dict)
+    reindexed: Reindexed = field(default_factory=Reindexed)
+
+    @property
+    def indexed(self) -> tuple[int, int]:
+        """How many messages are new in the index, and their checksum."""
+        checksum = ids.sum_checksums(part.checksum for part in self.new_ids)
+        return sum(part.messages for part in self.new_ids), checksum
 
 
 def combine(results: Iterable[DedupeResult], table_names: Mapping[int, str]) -> Kept:
@@ -104,12 +105,19 @@ def combine(results: Iterable[DedupeResult], table_names: Mapping[int, str]) -> 
         for number, count in result.files.items():
             kept.files[number] = kept.files.get(number, Count()).plus(count)
         for key, count in result.tables.items():
-            name = table_names[key]
+            name = _name_of(key, table_names)
             kept.tables[name] = kept.tables.get(name, Count()).plus(count)
         for key, rows in result.carried_rows.items():
-            name = table_names[key]
+            name = _name_of(key, table_names)
             kept.carried_rows[name] = kept.carried_rows.get(name, 0) + rows
     return kept
+
+
+def _name_of(key: int, table_names: Mapping[int, str]) -> str:
+    if key not in table_names:
+        problem = f"rows of a table were counted that neither the lake nor this run has: {key}"
+        raise InternalError(problem, fix="run it again; if it happens twice, report it with this message")
+    return table_names[key]
 
 
 def dedupe(context: DedupeContext, share: Share) -> DedupeResult:
@@ -117,20 +125,24 @@ def dedupe(context: DedupeContext, share: Share) -> DedupeResult:
     give_back()
     staged, where = _staged(context, share)
     readable = ~np.isin(staged["file"], list(context.failed_files))
-    lake = _Lake(context, share, staged, readable)
+    holds, rows = _lake(context, share, staged)
     first = _first_of_each(staged, "high", "low") & readable
-    again = np.zeros(len(staged), bool)
-    new = first if context.mode is Mode.REBUILD else first & ~lake.holds
+    new = first if context.mode is Mode.REBUILD else first & ~holds
+    again, carried = np.zeros(len(staged), bool), rows
     if context.mode is Mode.REPLAY:
-        again = lake.is_row & readable & _first_of_each(staged, "high", "low", "received", "table")
-    write = _Writer(context)
+        # What a broken file gave will not be written: the lake must keep it.
+        again[readable], only_there = _written_again(rows, staged.take(readable))
+        carried = rows.take(only_there)
+    elif context.mode is Mode.REBUILD:
+        carried = rows.take(~np.isin(_hashes(rows), _hashes(staged.take(readable))))
+    write = IdWriter(context.storage, context.run_id)
     return DedupeResult(
         files=_counts(staged, "file", new, again, readable),
         tables=_counts(staged, "table", new, again, readable),
-        dropped=write.dropped(staged, where, ~(new | again)),
-        new_ids=write.new_ids(Ids({name: staged[name][new] for name in ids.INDEX_FIELDS})),
-        carried=write.ids(lake.carried, "carried"),
-        carried_rows=_tally(lake.carried["table"]),
+        dropped=_write_dropped(context, staged, where, ~(new | again)),
+        new_ids=write.index(Ids({name: staged[name][new] for name in ids.INDEX_FIELDS})),
+        carried=write.file(carried.ordered(), "carried"),
+        carried_rows=_tally(carried["table"]),
     )
 
 
@@ -140,12 +152,12 @@ def _staged(context: DedupeContext, share: Share) -> tuple[Ids, Any]:
     Messages of files that broke off come last of all copies, so that they never win over a readable one.
     """
     number = {path: position for position, path in enumerate(context.staged_paths)}
-    parts, where = [ids.empty()], [np.empty(0, "<u4")]
+    parts, where = [ids.empty()], [np.empty(0, int)]
     for segment in context.id_segments:
-        with context.storage.open_input(segment.path) as source:
-            part = IdFile(source, segment.offset, tuple(ids.FIELDS)).read(share, ids.FIELDS)
+        with ids.opened(context.storage, segment.path, segment.offset, tuple(ids.FIELDS)) as file:
+            part = file.read(share, ids.FIELDS)
             parts.append(Ids({name: values.copy() for name, values in part.arrays.items()}))
-            where.append(np.full(len(part), number[segment.path], "<u4"))
+            where.append(np.full(len(part), number[segment.path]))
     whole = ids.joined(parts)
     failed = np.isin(whole["file"], list(context.failed_files))
     keys = [
@@ -164,35 +176,46 @@ def _staged(context: DedupeContext, share: Share) -> tuple[Ids, Any]:
 def _first_of_each(staged: Ids, *fields: str) -> Any:
     """Which messages are the first of a group of neighbours with equal fields."""
     first = np.ones(len(staged), bool)
-    if len(staged) > 1:
-        first[1:] = np.logical_or.reduce([staged[name][1:] != staged[name][:-1] for name in fields])
+    first[1:] = np.logical_or.reduce([staged[name][1:] != staged[name][:-1] for name in fields])
     return first
 
 
-class _Lake:
-    """What the lake has of the staged messages, and what it has that is not staged."""
+def _lake(context: DedupeContext, share: Share, staged: Ids) -> tuple[Any, Ids]:
+    """Which of the staged messages the lake has, and, for a replay, all rows of the lake that it writes anew."""
+    holds = np.zeros(len(staged), bool)
+    rows = [ids.empty(ids.INDEX_FIELDS)]
+    for path in context.index:
+        with ids.opened(context.storage, path) as file:
+            holds |= file.positions(share, staged) >= 0
+            if context.mode is not Mode.SYNC:
+                held = file.read(share, ids.INDEX_FIELDS)
+                rows.append(held.take(_in_scope(held, context.scope)))
+    return holds, ids.joined(rows)
 
-    def __init__(self, context: DedupeContext, share: Share, staged: Ids, readable: Any) -> None:
-        self.holds = np.zeros(len(staged), bool)
-        self.is_row = np.zeros(len(staged), bool)
-        carried = [ids.empty(ids.INDEX_FIELDS)]
-        for path in context.index:
-            with context.storage.open_input(path) as source:
-                file = IdFile(source)
-                places = file.positions(share, staged)
-                held = places >= 0
-                self.holds |= held
-                if context.mode is not Mode.SYNC:
-                    rows = file.read(share, ids.INDEX_FIELDS)
-                    is_row = held & readable  # what a broken file gave will not be written: the lake must keep it
-                    if context.mode is Mode.REPLAY:
-                        for name in ("received", "table"):
-                            is_row[held] &= rows[name][places[held]] == staged[name][held]
-                    self.is_row |= is_row
-                    missing = _in_scope(rows, context.scope)
-                    missing[places[is_row]] = False
-                    carried.append(rows.take(missing))
-        self.carried = ids.joined(carried).ordered()
+
+def _written_again(lake: Ids, staged: Ids) -> tuple[Any, Any]:
+    """Which staged copies are rows of the lake, and which rows of the lake have no copies.
+
+    A message that came again after the look-back is in the lake several times. If some of its rows cannot be told
+    apart and fewer copies are left than there are rows, none is written again: the lake keeps them all.
+    """
+    both = ids.joined([lake, Ids({name: staged[name] for name in ids.INDEX_FIELDS})])
+    order = np.lexsort([both[name] for name in ("table", "received", "low", "high")])  # of equals, the lake's first
+    begins = _first_of_each(both.take(order), *ids.INDEX_FIELDS)
+    group = np.cumsum(begins) - 1
+    is_staged = order >= len(lake)
+    rows = np.bincount(group[~is_staged], minlength=len(both))[group]
+    copies = np.bincount(group[is_staged], minlength=len(both))[group]
+    place = np.arange(len(both)) - np.flatnonzero(begins)[group]
+    chosen = np.empty(len(both), bool)
+    enough = copies >= rows
+    chosen[order] = np.where(is_staged, enough & (place < 2 * rows), ~enough)  # as many copies as rows, after them
+    return chosen[len(lake) :], chosen[: len(lake)]
+
+
+def _hashes(messages: Ids) -> Any:
+    """Messages that can be compared by both halves of their hashes at once."""
+    return np.rec.fromarrays([messages["high"], messages["low"]])
 
 
 def _in_scope(rows: Ids, scope: Scope | None) -> Any:
@@ -213,7 +236,7 @@ def _counts(staged: Ids, by: str, new: Any, again: Any, readable: Any) -> dict[i
     """Counts by raw file or by table."""
     if not len(staged):
         return {}
-    order = np.argsort(staged[by], kind="stable")
+    order = np.argsort(staged[by])
     keys, starts = np.unique(staged[by][order], return_index=True)
 
     def total(values: Any) -> list[int]:
@@ -234,36 +257,15 @@ def _counts(staged: Ids, by: str, new: Any, again: Any, readable: Any) -> dict[i
     }
 
 
-class _Writer:
-    def __init__(self, context: DedupeContext) -> None:
-        self._storage = context.storage
-        self._folder = f"{STAGE}/{context.run_id}"
-
-    def dropped(self, staged: Ids, where: Any, which: Any) -> str | None:
-        rows = np.empty(int(which.sum()), DROPPED)
-        rows["table"], rows["staged"], rows["row"] = (
-            staged["table"][which],
-            where[which],
-            staged["row"][which],
-        )
-        if not len(rows):
-            return None
-        path = f"{self._folder}/dropped-{uuid.uuid4().hex}"
-        with self._storage.open_output(path) as sink:
-            sink.write(np.sort(rows, order=["table", "staged", "row"]).tobytes())
-        return path
-
-    def new_ids(self, messages: Ids) -> NewIds | None:
-        path = self.ids(messages, "ids")
-        return NewIds(path, len(messages), ids.checksum(messages)) if path else None
-
-    def ids(self, messages: Ids, name: str) -> str | None:
-        if not len(messages):
-            return None
-        path = f"{self._folder}/{name}-{uuid.uuid4().hex}"
-        with self._storage.open_output(path) as sink:
-            ids.write(sink, messages)
-        return path
+def _write_dropped(context: DedupeContext, staged: Ids, where: Any, which: Any) -> str | None:
+    rows = np.empty(int(which.sum()), DROPPED)
+    rows["table"], rows["staged"], rows["row"] = staged["table"][which], where[which], staged["row"][which]
+    if not len(rows):
+        return None
+    path = f"{STAGE}/{context.run_id}/dropped-{uuid.uuid4().hex}"
+    with context.storage.open_output(path) as sink:
+        sink.write(np.sort(rows).tobytes())  # by table first
+    return path
 
 
 def dropped_rows(storage: Storage, paths: list[str], table: int) -> dict[int, Any]:
@@ -272,7 +274,7 @@ def dropped_rows(storage: Storage, paths: list[str], table: int) -> dict[int, An
     for path in paths:
         with storage.open_input(path) as source:
             rows = np.frombuffer(source.read_buffer(), DROPPED)
-            begin = np.searchsorted(rows["table"], np.uint64(table), "left")
+            begin = np.searchsorted(rows["table"], np.uint64(table))
             end = np.searchsorted(rows["table"], np.uint64(table), "right")
             found.append(rows[begin:end].copy())
     if not found:

@@ -1,20 +1,23 @@
 """Which raw files a run takes. Never by a time cursor: a file is taken if and only if the ledger does not have it."""
 
-from typing import NamedTuple
+from dataclasses import dataclass
 
 from eventlake.archive import layout as archive
-from eventlake.errors import InternalError
-from eventlake.lake.layout import DAY
+from eventlake.control.ledger import IndexFile
+from eventlake.control.sources import Source
+from eventlake.lake.layout import INDEX
 from eventlake.sync.dedupe import Mode
+from eventlake.sync.index import Index, found_sound, within
 from eventlake.sync.jobs import Job
 from eventlake.sync.staged import RawFile
 from eventlake.workspace import Workspace
 
 
-class Found(NamedTuple):
+@dataclass(frozen=True)
+class Found:
     files: list[RawFile]
-    index_files: list[str]  # the part of the index that is searched for duplicates
-    lost_index_files: list[str]  # parts of the index that are no longer in the lake
+    index: Index
+    searched: list[IndexFile]  # the sound files of the index that can hold copies
     gone: int  # raw files of a replay that are no longer in the archive
 
 
@@ -33,13 +36,8 @@ def _unloaded(workspace: Workspace, job: Job) -> Found:
             seen_before |= loaded is not None
     # A file that was loaded and then changed may hold events of any age that are in the lake already.
     days = None if seen_before else job.source.settings.lookback_days
-    index, lost = _index(workspace, job, days)
-    if files and lost:
-        raise InternalError(
-            f"the index of message ids lost {lost[0]}: copies of its messages would not be noticed",
-            fix=f"`eventlake verify {job.source.slug} --repair` makes it anew from the raw archive",
-        )
-    return Found(files, index, lost, gone=0)
+    index = index_of(workspace, job.source)
+    return Found(files, index, within(index.sound, days), gone=0)
 
 
 def _loaded(workspace: Workspace, job: Job) -> Found:
@@ -48,26 +46,22 @@ def _loaded(workspace: Workspace, job: Job) -> Found:
     files: list[RawFile] = []
     gone = 0
     for path, loaded in sorted(workspace.ledger.raw_files(job.source.id).items()):
-        if loaded.first_received is None or loaded.last_received is None:
+        left_out = loaded.quarantined or loaded.blocked
+        if job.only_left_out and not left_out:
             continue
-        if job.scope and (loaded.last_received < job.scope.start or loaded.first_received >= job.scope.stop):
+        if loaded.first_received is None or loaded.last_received is None:
+            if not left_out:
+                continue
+        elif job.scope and (loaded.last_received < job.scope.start or loaded.first_received >= job.scope.stop):
             continue
         if path in present:
             files.append(RawFile(len(files), *present[path]))
         else:
             gone += 1
-    return Found(files, *_index(workspace, job), gone)
+    index = index_of(workspace, job.source)
+    return Found(files, index, index.sound, gone)
 
 
-def _index(workspace: Workspace, job: Job, days: int | None = None) -> tuple[list[str], list[str]]:
-    """The files of the index that are there, and those that are lost; only of the last days, if they are given.
-
-    Only days with syncs count: neither a long pause nor a clock that jumped makes the look-back shorter.
-    """
-    files = workspace.ledger.index_files(job.source.id)
-    if days is not None:
-        wanted = sorted({file.synced_at // DAY for file in files})[-days - 1 :]  # today is not over
-        files = [file for file in files if file.synced_at // DAY in wanted]
-    paths = [file.path for file in files]
-    there = [path for path in paths if workspace.storage.stat(path)]
-    return there, sorted(set(paths) - set(there))
+def index_of(workspace: Workspace, source: Source) -> Index:
+    stored = workspace.storage.files(f"{INDEX}/source={source.id}")
+    return found_sound(workspace.ledger.index_files(source.id), {file.path: file.size for file in stored})

@@ -1,5 +1,6 @@
 """What `verify` looks at, as tasks: raw files, data files and the index of message ids as they are now."""
 
+import functools
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass
@@ -10,13 +11,12 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from eventlake.archive.reader import Lines, UnreadableFileError, opened, read_lines
+from eventlake.errors import DamagedIdsError
 from eventlake.lake import ids
 from eventlake.schema import exact_json
 from eventlake.storage.base import Storage
 
 EXAMPLES = 10  # message ids that are named where a partition differs
-
-ALL = ids.Share(0, ids.BUCKETS)
 
 
 @dataclass(frozen=True)
@@ -62,25 +62,51 @@ def inspect_data(context: InspectContext, paths: Sequence[str]) -> list[FileSeen
     return seen
 
 
-def inspect_index(context: InspectContext, path: str) -> dict[tuple[int, int], Messages] | None:
-    """The messages of an index file by table and number of the partition; None if the file is gone."""
-    if context.storage.stat(path) is None:
-        return None
-    messages = _index(context.storage, path)
+class Partition(NamedTuple):
+    """The messages of one partition in an index file."""
+
+    table: int  # its key
+    number: int
+    messages: Messages
+
+
+class IndexSeen(NamedTuple):
+    """A file of the index as it is now."""
+
+    partitions: list[Partition] | None  # None if the file is no use
+    problem: str | None = None  # none if it is gone
+
+    @property
+    def whole(self) -> Messages | None:
+        if self.partitions is None:
+            return None
+        return functools.reduce(Messages.plus, (part.messages for part in self.partitions), Messages())
+
+
+def inspect_index(context: InspectContext, path: str) -> IndexSeen:
+    try:
+        return IndexSeen(_by_partition(context, _index(context.storage, path)))
+    except FileNotFoundError:
+        return IndexSeen(None)
+    except DamagedIdsError as error:
+        return IndexSeen(None, error.problem)
+
+
+def _by_partition(context: InspectContext, messages: ids.Ids) -> list[Partition]:
     partitions = messages["received"] // context.partition_width
     order = np.lexsort([partitions, messages["table"]])
     messages, partitions = messages.take(order), partitions[order]
     if not len(messages):
-        return {}
+        return []
     changes = (messages["table"][1:] != messages["table"][:-1]) | (partitions[1:] != partitions[:-1])
     starts = np.flatnonzero(np.append(True, changes))
     sums = [np.add.reduceat(messages[half], starts).tolist() for half in ("high", "low")]
     rows = np.diff(np.append(starts, len(messages))).tolist()
-    keys = zip(messages["table"][starts].tolist(), partitions[starts].tolist(), strict=True)
-    return {
-        key: Messages(count, ids.checksum_of(high, low))
-        for key, count, high, low in zip(keys, rows, *sums, strict=True)
-    }
+    keys = (messages["table"][starts].tolist(), partitions[starts].tolist())
+    return [
+        Partition(table, number, Messages(count, ids.checksum_of(high, low)))
+        for table, number, count, high, low in zip(*keys, rows, *sums, strict=True)
+    ]
 
 
 class Suspect(NamedTuple):
@@ -150,8 +176,8 @@ def _sent_id(line: bytes) -> str | None:
 
 
 def _index(storage: Storage, path: str) -> ids.Ids:
-    with storage.open_input(path) as source:
-        part = ids.IdFile(source).read(ALL, ids.INDEX_FIELDS)
+    with ids.opened(storage, path) as file:
+        part = file.read(ids.ALL, ids.INDEX_FIELDS)
         return ids.Ids({name: values.copy() for name, values in part.arrays.items()})
 
 

@@ -2,51 +2,32 @@
 
 from collections import Counter
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
-from eventlake.catalog.base import TableChange
+from eventlake.catalog.base import CatalogTable, TableChange
+from eventlake.control.admission import Decisions, remembered
 from eventlake.control.ledger import Entry, IndexFile, LakeFile, LoadedFile
-from eventlake.lake.layout import INDEX, QUARANTINE
+from eventlake.lake.layout import QUARANTINE
 from eventlake.reports import report
 from eventlake.schema.evolve import Column
 from eventlake.schema.names import RESCUED_COLUMN
 from eventlake.schema.types import ColumnType
-from eventlake.sync.books import Accounts
 from eventlake.sync.commit import Manifest
-from eventlake.sync.dedupe import Count, Kept, Mode
-from eventlake.sync.discover import Found
+from eventlake.sync.dedupe import Count, Mode
+from eventlake.sync.index import named
 from eventlake.sync.jobs import Job
-from eventlake.sync.plan import Staged, TablePlan
-from eventlake.sync.publish import Published
+from eventlake.sync.notices import notices_of
+from eventlake.sync.outcome import Outcome
 from eventlake.sync.steps import replaced_files
 from eventlake.workspace import Workspace
-
-
-class Outcome(NamedTuple):
-    """What the steps of a run gave."""
-
-    found: Found
-    staged: Staged
-    kept: Kept
-    plans: list[TablePlan]
-    published: list[Published]
-    accounts: Accounts
 
 
 def manifest_of(workspace: Workspace, job: Job, head: report.RunHead, outcome: Outcome) -> Manifest:
     """All that the run will do to the lake."""
     finish_ns = workspace.clock.now_ns()
-    run_id, source_id = head.run_id, job.source.id
-    index = {
-        part.path: IndexFile(
-            path=f"{INDEX}/source={source_id}/{run_id}-{number}.ids",
-            run_id=run_id,
-            messages=part.messages,
-            checksum=f"{part.checksum:032x}",
-            synced_at=finish_ns // 1000,
-        )
-        for number, part in enumerate(outcome.kept.new_ids)
-    }
+    run_id, source_id, at = head.run_id, job.source.id, finish_ns // 1000
+    known = workspace.catalog.tables(source_id)
+    index = _index(job, outcome, run_id, at)
     # The lines that a replay cannot read were put aside when they came first.
     bad_lines = [] if job.is_replay else outcome.staged.quarantine
     quarantine = {
@@ -54,12 +35,13 @@ def manifest_of(workspace: Workspace, job: Job, head: report.RunHead, outcome: O
         for number, path in enumerate(bad_lines)
     }
     data = [file for part in outcome.published for file in part.files]
-    tables = _table_changes(workspace, job, outcome)
-    lines = report.finished(head, finish_ns, _table_lines(workspace, job, outcome), _extra(job, outcome))
+    tables = _table_changes(known, job, outcome)
+    after = {table.segment_type for table in known} | {change.segment_type for change in tables}
+    lines = report.finished(head, finish_ns, _table_lines(workspace, job, outcome), _extra(job, outcome, len(after)))
     entry = Entry(
         run_id=run_id,
         source_id=source_id,
-        at=finish_ns // 1000,
+        at=at,
         report=lines,
         raw_files=[] if job.is_replay else _loaded_files(source_id, run_id, outcome),
         data_files=[
@@ -79,8 +61,9 @@ def manifest_of(workspace: Workspace, job: Job, head: report.RunHead, outcome: O
         ],
         removed_data_files=[file.path for file in replaced_files(workspace, job)],
         index_files=list(index.values()),
-        removed_index_files=_replaced_index(job, outcome.found),
+        removed_index_files=_replaced_index(job, outcome),
         quarantine_files=list(quarantine.values()),
+        decisions=_decisions(workspace, job, outcome, at),
         source_settings=job.source.settings.model_dump(mode="json") if job.mode is Mode.REBUILD else None,
     )
     return Manifest(
@@ -91,12 +74,34 @@ def manifest_of(workspace: Workspace, job: Job, head: report.RunHead, outcome: O
             *quarantine.items(),
         ],
         tables=tables,
-        dropped_tables=_dropped(workspace, job, tables),
+        dropped_tables=_dropped(known, job, tables),
     )
 
 
-def _replaced_index(job: Job, found: Found) -> list[str]:
-    return [*found.lost_index_files, *(found.index_files if job.mode is Mode.REBUILD else ())]
+def _decisions(workspace: Workspace, job: Job, outcome: Outcome, at: int) -> Decisions:
+    """Which tables may be from now on, and which were refused. A replay meets lines that were counted before."""
+    refused = outcome.staged.refused_tables
+    allowed = job.allowed - refused.keys()
+    if job.mode is Mode.REBUILD:  # reads everything, so it knows all
+        return Decisions(refused=remembered([], refused, at))
+    counted = {} if job.is_replay else refused
+    before = workspace.admission.refused(job.source.id)
+    rest = remembered(before, counted, at, allowed=allowed) if counted or allowed else None
+    return Decisions(allowed=sorted(allowed), refused=rest)
+
+
+def _index(job: Job, outcome: Outcome, run_id: str, now: int) -> dict[str, IndexFile]:
+    parts = [(part, now) for part in outcome.kept.new_ids]
+    if job.mode is not Mode.REBUILD:  # which makes the whole index anew
+        again = outcome.kept.reindexed
+        parts += [(part, again.synced_at) for part in again.parts]
+    return named(parts, job.source.id, run_id)
+
+
+def _replaced_index(job: Job, outcome: Outcome) -> list[str]:
+    index = outcome.found.index
+    replaced = [*index.sound, *index.lost] if job.mode is Mode.REBUILD else outcome.kept.reindexed.replaced
+    return [file.path for file in replaced]
 
 
 def _loaded_files(source_id: str, run_id: str, outcome: Outcome) -> list[LoadedFile]:
@@ -123,22 +128,21 @@ def _loaded_files(source_id: str, run_id: str, outcome: Outcome) -> list[LoadedF
     ]
 
 
-def _table_changes(workspace: Workspace, job: Job, outcome: Outcome) -> list[TableChange]:
+def _table_changes(known: Sequence[CatalogTable], job: Job, outcome: Outcome) -> list[TableChange]:
     rules = job.source.rules
-    known = {(table.database, table.name) for table in workspace.catalog.tables(job.source.id)}
+    names = {(table.database, table.name) for table in known}
     partitions: dict[str, set[tuple[str, ...]]] = {}
-    rescued: Counter[str] = Counter()
     for part in outcome.published:
         partitions.setdefault(part.segment_type, set()).update(file.partition for file in part.files)
-        rescued[part.segment_type] += sum(part.rescued.values())
+    rescued = {part.segment_type for part in outcome.published if part.rescued.total()}
     changes = []
     for plan in outcome.plans:
         name = plan.segment_type
-        if not partitions.get(name) and plan.is_new:
-            continue  # all its rows were duplicates: there is nothing to show
+        if not partitions.get(name) and name not in job.new_types:
+            continue  # all its rows were duplicates: there is nothing new to show
         # A table that a rebuild gives another name brings its columns along.
-        added = plan.added if (rules.database, rules.table_name(name)) in known else plan.columns
-        if rescued[name]:
+        added = plan.added if (rules.database, rules.table_name(name)) in names else plan.columns
+        if name in rescued:
             added += (Column(RESCUED_COLUMN, ColumnType.STRING, ""),)
         changes.append(
             TableChange(
@@ -157,13 +161,12 @@ def _table_changes(workspace: Workspace, job: Job, outcome: Outcome) -> list[Tab
     return changes
 
 
-def _dropped(workspace: Workspace, job: Job, changes: Sequence[TableChange]) -> list[tuple[str, str]]:
+def _dropped(known: Sequence[CatalogTable], job: Job, changes: Sequence[TableChange]) -> list[tuple[str, str]]:
     """Tables that a rebuild leaves behind under their old names."""
     if job.mode is not Mode.REBUILD:
         return []
     kept = {(change.database, change.table) for change in changes}
-    old = {(table.database, table.name) for table in workspace.catalog.tables(job.source.id)}
-    return sorted(old - kept)
+    return sorted({(table.database, table.name) for table in known} - kept)
 
 
 def _table_lines(workspace: Workspace, job: Job, outcome: Outcome) -> list[report.TableLine]:
@@ -192,8 +195,12 @@ def _table_lines(workspace: Workspace, job: Job, outcome: Outcome) -> list[repor
             extra["rescued"] = dict(rescued.most_common(50))
         if count.rewritten:
             extra["rewritten"] = count.rewritten
+        if plan.segment_type in job.new_types:
+            extra["retyped"] = {name: kind.value for name, kind in job.new_types[plan.segment_type].items()}
         if plan.refused:
             extra["refused_columns"] = len(plan.refused)
+        if plan.reasons and written:
+            extra["type_reasons"] = dict(plan.reasons)
         lines.append(
             report.TableLine(
                 table_name=rules.table_name(plan.segment_type),
@@ -207,44 +214,27 @@ def _table_lines(workspace: Workspace, job: Job, outcome: Outcome) -> list[repor
     return lines
 
 
-def _extra(job: Job, outcome: Outcome) -> dict[str, Any]:
+def _extra(job: Job, outcome: Outcome, tables: int) -> dict[str, Any]:
     """What the report tells of the whole run, beyond Segment's fields."""
-    found, staged, kept, plans, published, accounts = outcome
-    rescued = sum(sum(part.rescued.values()) for part in published)
-    failed = [{"file": count.file.path, "error": count.error} for count in staged.files if count.error]
+    accounts, published = outcome.accounts, outcome.published
+    failed = [{"file": count.file.path, "error": count.error} for count in outcome.staged.files if count.error]
     extra: dict[str, Any] = {
-        "kind": job.mode.value,
+        "kind": job.kind,
         "books": accounts.whole.as_report(),
         "files_read": len(accounts.files),
-        "rescued": rescued,
+        "rescued": outcome.rescued,
         "data_files": sum(len(part.files) for part in published),
         "bytes": sum(file.size for part in published for file in part.files),
     }
     rewritten = sum(count.rewritten for count in accounts.tables.values())
-    carried = sum(kept.carried_rows.values())
+    again = outcome.reindexed(job)
     if job.is_replay:
-        extra |= {"rewritten": rewritten, "carried_over": carried}
+        extra |= {"rewritten": rewritten, "carried_over": outcome.carried}
     if failed:
         extra["failed_files"] = failed
-    notices = []
-    if not found.files and not carried:
-        notices.append("No data found")
-    if failed:
-        notices.append(f"{len(failed)} raw files could not be read; the next sync tries them again")
-    if accounts.whole.quarantined:
-        notices.append(f"{accounts.whole.quarantined} lines are not events; see __segment_datalake.quarantine")
-    if rescued:
-        notices.append(f"{rescued} values did not fit their columns; see {RESCUED_COLUMN}")
-    if staged.refused_tables:
-        names = ", ".join(sorted(staged.refused_tables)[:5])
-        notices.append(f"{len(staged.refused_tables)} new tables were refused (table_limit): {names}")
-    refused = sum(len(plan.refused) for plan in plans)
-    if refused:
-        notices.append(f"{refused} new columns were refused (column_limit); their values are in {RESCUED_COLUMN}")
-    if found.gone:
-        notices.append(
-            f"{found.gone} raw files are gone from the archive; {carried} rows were carried over from the lake"
-        )
+    if again.replaced:
+        extra["reindexed"] = again.as_report
+    notices = notices_of(job, outcome, tables)
     if notices:
         extra["notices"] = notices
     return extra

@@ -16,7 +16,7 @@ import pyarrow.compute as pc
 
 from eventlake.lake import ids
 from eventlake.lake.layout import STAGE, LakeRules
-from eventlake.lake.parquet import DataFile, PartitionedWriter
+from eventlake.lake.parquet import DataFile, FileSizes, PartitionedWriter
 from eventlake.lake.staging import RECEIVED, RESCUED, Segment, place_of, read_segment
 from eventlake.schema import names, rescue
 from eventlake.schema.cast import NO_ROOM, cast, value_text
@@ -31,7 +31,14 @@ from eventlake.sync.carry import carried_rows
 from eventlake.sync.dedupe import dropped_rows
 from eventlake.sync.worker_memory import give_back, without_gc
 
-ROWS_AT_ONCE = 65_536
+
+@dataclass(frozen=True)
+class PublishSizes:
+    """How much a publish task holds at once."""
+
+    rows_at_once: int = 65_536
+    carried_at_once: int = 4096  # rows of an old data file
+    files: FileSizes = field(default_factory=FileSizes)
 
 
 @dataclass(frozen=True)
@@ -45,6 +52,7 @@ class PublishContext:
     dropped: tuple[str, ...]
     carried: tuple[str, ...]
     keep_rounded: bool
+    sizes: PublishSizes = field(default_factory=PublishSizes)
 
 
 class TableShare(NamedTuple):
@@ -60,7 +68,7 @@ class TableShare(NamedTuple):
 @dataclass
 class Published:
     segment_type: str
-    files: list[DataFile]
+    files: list[DataFile] = field(default_factory=list)
     rows: int = 0
     rescued: Counter[str] = field(default_factory=Counter)  # by column
 
@@ -80,13 +88,14 @@ def _publish_table(context: PublishContext, share: TableShare) -> Published:
         share.segment_type,
         folder=f"{STAGE}/{context.run_id}/data/{attempt}",
         stem=f"{context.run_id}-{attempt[:8]}",
+        sizes=context.sizes.files,
     )
-    done = Published(share.segment_type, [])
-    for rows in _groups(_kept_rows(context, share)):
+    done = Published(share.segment_type)
+    for rows in _groups(_kept_rows(context, share), context.sizes.rows_at_once):
         count = sum(batch.num_rows for batch in rows)
         writer.write(_typed(rows, share, context.keep_rounded, done.rescued))
         done.rows += count
-        if count >= ROWS_AT_ONCE:  # of fewer rows not much is left behind
+        if count >= context.sizes.rows_at_once:  # of fewer rows not much is left behind
             give_back()
     done.files = writer.close()
     return done
@@ -110,16 +119,23 @@ def _kept_rows(context: PublishContext, share: TableShare) -> Iterator[pa.Record
                 rows = rows.filter(pa.array(keep))
         if rows.num_rows:
             yield rows
-    yield from carried_rows(context.storage, share.carry_from, share.columns, context.carried)
+    yield from carried_rows(
+        context.storage,
+        share.segment_type,
+        share.carry_from,
+        share.columns,
+        context.carried,
+        at_once=context.sizes.carried_at_once,
+    )
 
 
-def _groups(batches: Iterator[pa.RecordBatch]) -> Iterator[list[pa.RecordBatch]]:
+def _groups(batches: Iterator[pa.RecordBatch], rows_at_once: int) -> Iterator[list[pa.RecordBatch]]:
     group: list[pa.RecordBatch] = []
     size = 0
     for batch in batches:
         group.append(batch)
         size += batch.num_rows
-        if size >= ROWS_AT_ONCE:
+        if size >= rows_at_once:
             yield group
             group, size = [], 0
     if group:

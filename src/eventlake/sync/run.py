@@ -10,46 +10,77 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from typing import Any
 
-from eventlake.control.locks import only_run
-from eventlake.errors import EventLakeError, InternalError, InvalidSettingsError, PermissionMissingError, of_system
+from eventlake.control.leases import Lease
+from eventlake.errors import (
+    EventLakeError,
+    InternalError,
+    InvalidSettingsError,
+    LeaseLostError,
+    PermissionMissingError,
+    UnknownLakeError,
+    of_system,
+)
 from eventlake.reports import report
 from eventlake.sync import books
 from eventlake.sync.commit import fulfil, promise, recover, save_delay, save_failure
 from eventlake.sync.discover import discover
+from eventlake.sync.drop import manifest_of_drop
 from eventlake.sync.jobs import Job
-from eventlake.sync.manifest import Outcome, manifest_of
-from eventlake.sync.steps import Progress, Runner, Steps, no_progress
+from eventlake.sync.manifest import manifest_of
+from eventlake.sync.outcome import Outcome
+from eventlake.sync.ownership import refuse_unknown
+from eventlake.sync.steps import Progress, Runner, Sizes, Steps, no_progress
 from eventlake.workspace import Workspace
 
+DEFAULT_SIZES = Sizes()
 REFUSALS = (InvalidSettingsError, PermissionMissingError)  # after which nothing was written
 
 
-def run(workspace: Workspace, job: Job, runner: Runner, progress: Progress = no_progress) -> list[dict[str, Any]]:
+def run(
+    workspace: Workspace, job: Job, runner: Runner, progress: Progress = no_progress, sizes: Sizes = DEFAULT_SIZES
+) -> list[dict[str, Any]]:
     """Carry out a job and return the lines of its report. A run that fails is reported as well, then raised."""
-    with only_run(workspace.folder / "locks", job.source.id):
+    with workspace.leases.held(job.source.id) as lease:
+        _refuse_unknown(workspace, job, lease)
         head = _begin(workspace, job)
-        with _failure_reported(workspace, head):
-            recover(workspace, job.source, before=head.run_id)
+        with _failure_reported(workspace, head, lease):
+            recover(workspace, job.source, lease, before=head.run_id)
             taken = workspace.catalog.prepare(job.source.settings.database)
-            steps = Steps(workspace, job, runner, progress, head.run_id)
-            found = discover(workspace, job)
-            staged = steps.stage(found)
-            kept = steps.dedupe(found, staged)
-            plans = steps.plan(staged, kept, taken)
-            published = steps.publish(plans, staged, kept)
-            accounts = books.close(staged, kept, published)
-            outcome = Outcome(found, staged, kept, plans, published, accounts)
-            manifest = manifest_of(workspace, job, head, outcome)
-        with _failure_reported(workspace, head, REFUSALS):  # any other error may come after the manifest was written
-            promise(workspace, manifest)
+            steps = Steps(workspace, job, runner, progress, head.run_id, sizes)
+            if job.dropped is not None:
+                manifest = manifest_of_drop(steps, job.dropped, head)
+            else:
+                found = discover(workspace, job)
+                staged = steps.stage(found)
+                kept = steps.dedupe(found, staged)
+                plans = steps.plan(staged, kept, taken)
+                published = steps.publish(plans, staged, kept)
+                accounts = books.close(staged, kept, published)
+                outcome = Outcome(found, staged, kept, plans, published, accounts)
+                manifest = manifest_of(workspace, job, head, outcome)
+        with _failure_reported(
+            workspace, head, lease, REFUSALS
+        ):  # any other error may come after the manifest was written
+            promise(workspace, manifest, lease)
         with _delay_reported(workspace, head):
-            fulfil(workspace, manifest)
+            fulfil(workspace, manifest, lease)
     return manifest.entry.report
+
+
+def _refuse_unknown(workspace: Workspace, job: Job, lease: Lease) -> None:
+    """Begin no run on a lake that the database does not know. Whatever else goes wrong is reported as any failure."""
+    try:
+        refuse_unknown(workspace, job.source)
+    except UnknownLakeError:
+        raise
+    except EventLakeError:
+        with _failure_reported(workspace, _begin(workspace, job), lease):
+            raise
 
 
 def _begin(workspace: Workspace, job: Job) -> report.RunHead:
     started_ns = workspace.clock.now_ns()
-    run_id = workspace.runs.start(job.source.id, job.mode.value, started_ns)
+    run_id = workspace.runs.start(job.source.id, job.kind, started_ns)
     return report.RunHead(
         workspace_id=workspace.settings.workspace_id,
         source_id=job.source.id,
@@ -65,12 +96,13 @@ def _begin(workspace: Workspace, job: Job) -> report.RunHead:
 
 @contextmanager
 def _failure_reported(
-    workspace: Workspace, head: report.RunHead, kinds: tuple[type[BaseException], ...] = (BaseException,)
+    workspace: Workspace, head: report.RunHead, lease: Lease, kinds: tuple[type[BaseException], ...] = (BaseException,)
 ) -> Iterator[None]:
     """Report that a run failed, if an error of one of these kinds ends it."""
     try:
         yield
     except kinds as error:
+        _raise_if_lost(lease, error)
         told = of_system(error) if isinstance(error, OSError) else error
         # On a full disk the report cannot be written either; the next start then does it.
         with suppress(EventLakeError):
@@ -78,6 +110,16 @@ def _failure_reported(
         if told is error:
             raise
         raise told from error
+
+
+def _raise_if_lost(lease: Lease, error: BaseException) -> None:
+    """Whatever went wrong in a run whose place another took: that is why, and the other has reported it."""
+    try:
+        lease.confirm()
+    except LeaseLostError as lost:
+        raise lost from error
+    except EventLakeError:
+        return  # a database that does not answer is told by others
 
 
 @contextmanager

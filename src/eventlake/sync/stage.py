@@ -6,38 +6,32 @@ was seen, and holds no data. Buffers are small: memory does not depend on the si
 
 import functools
 import uuid
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from typing import Any
 
+import duckdb
 import numpy as np
 import pyarrow as pa
 from isal.isal_zlib import crc32
 
+from eventlake.archive import canary
 from eventlake.archive import layout as archive
-from eventlake.archive.columnar import ColumnReader
+from eventlake.archive.columnar import ColumnReader, ColumnSizes
 from eventlake.archive.reader import Lines, UnreadableFileError, opened, read_lines
 from eventlake.events.envelope import reject_reason
 from eventlake.lake import ids
-from eventlake.lake.layout import STAGE
+from eventlake.lake.layout import HOUR, STAGE
 from eventlake.lake.quarantine import Quarantined, QuarantineFile
 from eventlake.lake.staging import IdSegment, StagedFile
 from eventlake.schema import exact_json
 from eventlake.schema.evolve import join
+from eventlake.sync.gate import Gate
 from eventlake.sync.message_id import message_id_of_line
-from eventlake.sync.staged import FileCount, RawFile, StageContext, StagedTable, StageResult
+from eventlake.sync.staged import HOURS_COUNTED, FileCount, RawFile, StageContext, StagedTable, StageResult
 from eventlake.sync.table_buffer import TableBuffer, Taken
 from eventlake.sync.whole_lines import WholeLines
 from eventlake.sync.worker_memory import without_gc
-
-BYTES_AT_ONCE = 64 << 20  # of raw lines that are read as columns
-BYTES_PER_LINE = 100  # that a line takes in memory besides
-FEWEST_AT_ONCE = 1000  # lines; for fewer it is not worth it
-LEARN_FROM = 1000  # lines, before any is read as columns
-ROWS_PER_CHUNK = 4096  # more rows fall out of the processor's cache while they are lists
-BYTES_IN_BUFFERS = 64 << 20  # of raw lines, over all tables
-IDS_PER_SEGMENT = 1_000_000
-NAMES_REMEMBERED = 100_000
 
 
 @without_gc
@@ -45,7 +39,7 @@ def stage(context: StageContext, files: list[RawFile]) -> StageResult:
     """Stage some raw files. May be run again, or twice at once: every attempt writes files of its own."""
     attempt = uuid.uuid4().hex
     folder = f"{STAGE}/{context.run_id}"
-    quarantine = QuarantineFile(context.storage, f"{folder}/quarantine-{attempt}.parquet")
+    quarantine = QuarantineFile(context.storage, f"{folder}/quarantine-{attempt}.parquet", context.sizes.quarantine)
     with StagedFile(context.storage, f"{folder}/staged-{attempt}") as staged:
         task = _Task(context, staged, quarantine)
         for file in files:
@@ -57,18 +51,23 @@ def stage(context: StageContext, files: list[RawFile]) -> StageResult:
         tables=task.tables,
         id_segments=task.id_segments,
         quarantine=quarantine.path if quarantine.rows else None,
-        refused_tables=sorted(task.refused),
+        refused_tables=task.gate.refused,
+        misread_by=task.misread_by,
     )
 
 
 @functools.lru_cache(maxsize=1)
-def _reader_for(run_id: str) -> ColumnReader:  # noqa: ARG001 # another run may be of another source, with other keys
+def _reader_for(run_id: str, sizes: ColumnSizes) -> ColumnReader:  # noqa: ARG001 # another run may have other keys
     """The reader of all tasks that a worker does for a run, so that keys are learned once."""
-    return ColumnReader()
+    return ColumnReader(sizes)
 
 
 class _NotAnEventError(Exception):
     """Why a line of JSON goes to the quarantine."""
+
+
+class _NoTableError(_NotAnEventError):
+    """There is no room for the table with this name, or it was dropped."""
 
 
 class _Task:
@@ -76,26 +75,27 @@ class _Task:
         self.counts: dict[int, FileCount] = {}
         self.tables: dict[str, StagedTable] = {}
         self.id_segments: list[IdSegment] = []
-        self.refused: set[str] = set()
+        self.gate = Gate(context)
+        self.misread_by: str | None = None
         self._context = context
+        self._sizes = context.sizes
         self._staged = staged
         self._quarantine = quarantine
-        self._reader = _reader_for(context.run_id)
+        self._reader = _reader_for(context.run_id, context.sizes.columns)
         self._lines: list[bytes] = []
-        self._origins: list[tuple[int, int, int]] = []  # file, number of the first line, and how many lines
+        self._origins: list[tuple[int, ids.Array]] = []  # file, and numbers of lines
         self._bytes = 0
         self._buffers: dict[str, TableBuffer] = {}  # by segment type
         self._by_name: dict[tuple[str, str], TableBuffer] = {}  # by call and event name, as sent
         self._bytes_in_buffers = 0
         self._ids: list[ids.Ids] = []
         self._ids_pending = 0
-        self._new_tables = 0
 
     def take(self, file: RawFile) -> None:
         count = self.counts[file.number] = FileCount(file)
         try:
             with opened(self._context.storage, file.path) as raw:
-                for block in read_lines(raw):
+                for block in read_lines(raw, self._sizes.read):
                     if isinstance(block, Lines):
                         self._add(count, block)
                     else:
@@ -108,9 +108,9 @@ class _Task:
 
     def _add(self, count: FileCount, block: Lines) -> None:
         self._lines += block.lines
-        self._origins.append((count.file.number, block.first, len(block.lines)))
-        self._bytes += sum(map(len, block.lines)) + BYTES_PER_LINE * len(block.lines)
-        if self._bytes >= BYTES_AT_ONCE:
+        self._origins.append((count.file.number, block.numbers))
+        self._bytes += sum(map(len, block.lines)) + self._sizes.bytes_per_line * len(block.lines)
+        if self._bytes >= self._sizes.bytes_at_once:
             self._take_pending()
 
     def _take_pending(self) -> None:
@@ -118,30 +118,33 @@ class _Task:
         lines, self._lines = self._lines, []
         origins, self._origins = self._origins, []
         self._bytes = 0
-        file_of = np.repeat([file for file, _, _ in origins], [count for _, _, count in origins]).astype("<u4")
-        number_of = np.concatenate([np.arange(first, first + count) for _, first, count in origins])
-        left = np.ones(len(lines), bool)
-        if len(lines) >= FEWEST_AT_ONCE:
+        file_of = np.repeat([file for file, _ in origins], [len(numbers) for _, numbers in origins])
+        number_of = np.concatenate([numbers for _, numbers in origins])
+        left: Iterable[int] = range(len(lines))
+        if len(lines) >= self._sizes.fewest_at_once and self._may_read_columns():
             self._learn_from(lines)
             whole = WholeLines(self._reader.read(lines), self._table_for)
-            left = ~whole.taken
-            for number, taken in zip(*np.unique(file_of[~left], return_counts=True), strict=True):
+            left = np.flatnonzero(~whole.taken).tolist()
+            for number, taken in zip(*np.unique(file_of[whole.taken], return_counts=True), strict=True):
                 self.counts[int(number)].lines += int(taken)
             for table, rows in whole.by_table(lines, file_of, self._day_of_file):
                 self._stage(table, rows)
-        for place in np.flatnonzero(left):
+        for place in left:
             self._take_line(self.counts[int(file_of[place])], int(number_of[place]), lines[place])
+
+    def _may_read_columns(self) -> bool:
+        if not canary.duckdb_is_understood():
+            self.misread_by = duckdb.__version__
+        return self.misread_by is None
 
     def _learn_from(self, lines: Sequence[bytes]) -> None:
         if not self._reader.has_learned:
-            for line in lines[:: max(1, len(lines) // LEARN_FROM)]:
+            for line in lines[:: max(1, len(lines) // self._sizes.learn_from)]:
                 with suppress(exact_json.NotJsonError):
                     self._reader.learn(exact_json.parse(line).value)
 
     def _take_line(self, count: FileCount, number: int, line: bytes) -> None:
         """Take a line as it comes, whatever it holds."""
-        if not line or line.isspace():
-            return
         count.lines += 1
         path = count.file.path
         try:
@@ -149,6 +152,12 @@ class _Task:
             buffer = self._buffer_for(event)
         except exact_json.NotJsonError as error:
             self._reject(count, Quarantined(path, number, error.reason, str(error), len(line), line))
+            return
+        except _NoTableError as error:
+            if self.gate.was_dropped(str(error)):
+                count.blocked += 1
+            else:
+                self._reject(count, Quarantined(path, number, "table_limit", None, len(line), line))
             return
         except _NotAnEventError as error:
             self._reject(count, Quarantined(path, number, str(error), None, len(line), line))
@@ -160,9 +169,9 @@ class _Task:
         message_hash = ids.message_hash(message_id)
         buffer.add(event, set_aside, message_hash=message_hash, digest=crc32(line), file=count.file.number)
         self._bytes_in_buffers += len(line)
-        if len(buffer) >= ROWS_PER_CHUNK:
+        if len(buffer) >= self._sizes.rows_per_chunk:
             self._flush(buffer)
-        if self._bytes_in_buffers > BYTES_IN_BUFFERS:
+        if self._bytes_in_buffers > self._sizes.bytes_in_buffers:
             self._flush_all()
 
     def _table_for(self, call: str, name: str) -> TableBuffer | None:
@@ -188,21 +197,16 @@ class _Task:
         if buffer is None:  # one that is empty is there as well, though it looks false
             buffer = self._new_buffer(segment_type)
         if buffer is None:
-            self.refused.add(segment_type)
-            raise _NotAnEventError("table_limit")
-        if len(self._by_name) < NAMES_REMEMBERED:
+            raise _NoTableError(segment_type)
+        if len(self._by_name) < self._sizes.names_remembered:
             self._by_name[call, name] = buffer
         return buffer
 
     def _new_buffer(self, segment_type: str) -> TableBuffer | None:
-        known = self._context.known_columns
-        if segment_type not in known:
-            only = self._context.only_tables
-            if segment_type not in only if only is not None else self._new_tables >= self._context.table_limit:
-                return None
-            self._new_tables += 1
+        if not self.gate.admits(segment_type):
+            return None
         self.tables[segment_type] = StagedTable()
-        columns = known.get(segment_type, ())
+        columns = self._context.known_columns.get(segment_type, ())
         limit = self._context.column_limit
         buffer = TableBuffer(segment_type, known=columns, column_limit=limit)
         self._buffers[segment_type] = buffer
@@ -231,14 +235,16 @@ class _Task:
         if not rows.num_rows:
             return
         table = self.tables[buffer.segment_type]
-        messages.arrays["row"] = np.arange(table.rows, table.rows + rows.num_rows, dtype="<u4")
+        messages.arrays["row"] = np.arange(table.rows, table.rows + rows.num_rows)
         table.evidence = join([table.evidence, evidence])
         table.segments.append(self._staged.append(rows, table.rows))
         table.rows += rows.num_rows
+        if buffer.segment_type not in self._context.known_columns and len(table.hours) < HOURS_COUNTED:
+            table.hours.update(np.unique(messages["received"] // HOUR).tolist())
         self._count(messages)
         self._ids.append(messages)
         self._ids_pending += len(messages)
-        if self._ids_pending >= IDS_PER_SEGMENT:
+        if self._ids_pending >= self._sizes.ids_per_segment:
             self._flush_ids()
 
     def _day_of_file(self, number: int) -> int:
@@ -264,7 +270,7 @@ class _Task:
 
     def _flush_ids(self) -> None:
         if self._ids_pending:
-            self.id_segments.append(self._staged.append_ids(ids.joined(self._ids).ordered("received", "digest")))
+            self.id_segments.append(self._staged.append_ids(ids.joined(self._ids).ordered()))
             self._ids, self._ids_pending = [], 0
 
     def finish(self) -> None:

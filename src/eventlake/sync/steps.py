@@ -1,21 +1,22 @@
 """The steps of a run that are spread over Spark, and the planning between them."""
 
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Protocol, TypeVar
 
 from eventlake.control.ledger import LakeFile
-from eventlake.errors import InvalidSettingsError, StagingDeniedError, UploadDeniedError
+from eventlake.errors import DamagedIdsError, InvalidSettingsError, StagingDeniedError, UploadDeniedError
 from eventlake.lake import ids
 from eventlake.schema.evolve import TableSchema
 from eventlake.schema.names import RESCUED_COLUMN
-from eventlake.sync import dedupe, plan, publish, stage
+from eventlake.sync import dedupe, inspect, plan, publish, stage
 from eventlake.sync.dedupe import Kept, Mode
 from eventlake.sync.discover import Found
+from eventlake.sync.index import Index, ReindexContext, Reindexed, parted, reindex, reindex_tasks
 from eventlake.sync.jobs import Job
-from eventlake.sync.plan import Staged, TablePlan
-from eventlake.sync.publish import Published
-from eventlake.sync.staged import StageContext
+from eventlake.sync.plan import PlanSizes, Staged, TablePlan
+from eventlake.sync.publish import Published, PublishSizes
+from eventlake.sync.staged import StageContext, StageSizes
 from eventlake.workspace import Workspace
 
 Task = TypeVar("Task")
@@ -49,17 +50,28 @@ class Runner(Protocol):
 
 
 @dataclass(frozen=True)
+class Sizes:
+    """The sizes at which a run takes another way. What comes out is the same at any, only time and memory differ."""
+
+    plan: PlanSizes = field(default_factory=PlanSizes)
+    stage: StageSizes = field(default_factory=StageSizes)
+    publish: PublishSizes = field(default_factory=PublishSizes)
+
+
+@dataclass(frozen=True)
 class Steps:
     workspace: Workspace
     job: Job
     runner: Runner
     progress: Progress
     run_id: str
+    sizes: Sizes
 
     def stage(self, found: Found) -> Staged:
         if not found.files:
             return Staged()
         settings = self.job.source.settings
+        refused_before = self.workspace.admission.refused(self.job.source.id)
         context = StageContext(
             run_id=self.run_id,
             storage=self.workspace.storage,
@@ -68,30 +80,39 @@ class Steps:
             column_limit=settings.column_limit,
             table_limit=settings.table_limit + NAMES_TO_CHOOSE_FROM,
             scope=self.job.scope,
+            preferred_tables=self.job.allowed | {table.segment_type for table in refused_before},
+            dropped_tables=self._dropped(),
+            sizes=self.sizes.stage,
         )
-        tasks = plan.stage_tasks(found.files, self.runner.parallelism)
+        tasks = plan.stage_tasks(found.files, self.runner.parallelism, self.sizes.plan)
         staged = plan.combine(self._spread("stage", stage.stage, context, tasks))
-        allowed = plan.tables_within(settings.table_limit, context.known_columns.keys(), staged)
+        known = context.known_columns.keys()
+        allowed = plan.tables_within(self._room(len(known)), known, staged, context.preferred_tables)
         if allowed is not None:  # tasks do not know of each other's new tables: once more, with the tables that may be
             context = replace(context, only_tables=allowed)
             staged = plan.combine(self._spread("stage", stage.stage, context, tasks))
         return staged
 
+    def _room(self, tables: int) -> plan.Room:
+        """How many tables may be added: by a first sync all that the source has, by a replay what is asked for."""
+        settings = self.job.source.settings
+        is_bound = tables and self.job.mode is Mode.SYNC
+        left = max(0, settings.table_limit - tables)
+        return plan.Room(left, min(left, settings.new_tables_per_run) if is_bound else left)
+
+    def _dropped(self) -> frozenset[str]:
+        """The tables that are kept out."""
+        source = self.job.source
+        names = frozenset(table.segment_type for table in self.workspace.admission.dropped(source.id))
+        if names and self.workspace.sources.get(source.id).settings.table_naming is not source.settings.table_naming:
+            raise InvalidSettingsError(
+                f"with another table_naming, the rules that keep {len(names)} dropped tables out would not hold",
+                fix="let those tables in first, and drop them again under their new names: `eventlake drop --list`",
+            )
+        return names - self.job.allowed
+
     def dedupe(self, found: Found, staged: Staged) -> Kept:
-        if not staged.rows and not self.job.is_replay:
-            return Kept()
-        context = dedupe.DedupeContext(
-            run_id=self.run_id,
-            storage=self.workspace.storage,
-            mode=self.job.mode,
-            id_segments=tuple(staged.id_segments),
-            staged_paths=staged.paths,
-            index=tuple(found.index_files),
-            failed_files=staged.failed_files,
-            scope=self.job.scope,
-        )
-        shares = ids.shares(plan.dedupe_shares(staged.rows, self.runner.parallelism))
-        kept = dedupe.combine(self._spread("dedupe", dedupe.dedupe, context, shares), self._table_keys(staged))
+        kept = self.with_index(found.index, lambda index, made: self._decided(found, index, made, staged))
         if kept.carried_rows and self.job.mode is Mode.REBUILD:
             raise InvalidSettingsError(
                 f"{sum(kept.carried_rows.values())} rows are in the lake but no longer in the raw archive: "
@@ -100,14 +121,70 @@ class Steps:
             )
         return kept
 
+    def with_index(self, index: Index, use: Callable[[Index, Reindexed], Result]) -> Result:
+        """What `use` makes of the index and of the part of it that was lost, made anew.
+
+        A part that turns out to be damaged counts as lost, and `use` is called again.
+        """
+        while True:
+            try:
+                return use(index, self._reindexed(index))
+            except DamagedIdsError:
+                checked = self._checked(index)
+                if checked == index:
+                    raise  # what is damaged is not the index
+                index = checked
+
+    def _decided(self, found: Found, index: Index, made: Reindexed, staged: Staged) -> Kept:
+        if not staged.rows and not self.job.is_replay:
+            return Kept(reindexed=made)
+        sound = {file.path for file in index.sound}
+        searched = [file.path for file in found.searched if file.path in sound]
+        context = dedupe.DedupeContext(
+            run_id=self.run_id,
+            storage=self.workspace.storage,
+            mode=self.job.mode,
+            id_segments=tuple(staged.id_segments),
+            staged_paths=staged.paths,
+            index=(*searched, *(part.path for part in made.parts)),
+            failed_files=staged.failed_files,
+            scope=self.job.scope,
+        )
+        shares = ids.shares(plan.dedupe_shares(staged.rows, self.runner.parallelism, self.sizes.plan))
+        kept = dedupe.combine(self._spread("dedupe", dedupe.dedupe, context, shares), self._table_keys(staged))
+        kept.reindexed = made
+        return kept
+
+    def _reindexed(self, index: Index) -> Reindexed:
+        """The part of the index that is lost, made anew from the data files."""
+        if not index.lost:
+            return Reindexed()
+        context = ReindexContext(self.run_id, self.workspace.storage, tuple(file.path for file in index.sound))
+        files = self.workspace.ledger.data_files(self.job.source.id)
+        tasks = reindex_tasks(file for file in files if file.segment_type != self.job.dropped)
+        parts = self._spread("reindex", reindex, context, tasks)
+        return Reindexed(tuple(part for part in parts if part), tuple(index.lost))
+
+    def _checked(self, index: Index) -> Index:
+        """The index after every file of it was read: what is damaged in it counts as lost."""
+        context = inspect.InspectContext(self.workspace.storage, self.job.source.settings.date_partition.width)
+        all_seen = self._spread("check", inspect.inspect_index, context, [file.path for file in index.sound])
+        sound = {
+            file
+            for file, seen in zip(index.sound, all_seen, strict=True)
+            if seen.whole == inspect.Messages(file.messages, int(file.checksum, 16))
+        }
+        return parted([*index.sound, *index.lost], sound.__contains__)
+
     def plan(self, staged: Staged, kept: Kept, taken: Collection[str]) -> list[TablePlan]:
         self._refuse_taken(staged, taken)
         schemas = self._schemas()
-        limit = self.job.source.settings.column_limit
+        settings = self.job.source.settings
+        limit, rules = settings.column_limit, settings.type_rules
         plans = []
         for name in sorted(staged.tables.keys() | kept.carried_rows.keys()):
             evidence = staged.tables[name].evidence if name in staged.tables else {}
-            plans.append(plan.plan_table(name, schemas.get(name), evidence, column_limit=limit))
+            plans.append(plan.plan_table(name, schemas.get(name), evidence, column_limit=limit, rules=rules))
         return plans
 
     def _refuse_taken(self, staged: Staged, taken: Collection[str]) -> None:
@@ -132,11 +209,12 @@ class Steps:
             dropped=tuple(kept.dropped),
             carried=tuple(kept.carried),
             keep_rounded=self.job.source.settings.rescue_rounded,
+            sizes=self.sizes.publish,
         )
         old = {
             name: [file.path for file in replaced_files(self.workspace, self.job, name)] for name in kept.carried_rows
         }
-        tasks = plan.publish_tasks(plans, staged, old, self.runner.parallelism, self._rescued_at())
+        tasks = plan.publish_tasks(plans, staged, old, self.runner.parallelism, self._rescued_at(), self.sizes.plan)
         return [part for parts in self._spread("publish", publish.publish, context, tasks) for part in parts]
 
     def _schemas(self) -> Mapping[str, TableSchema]:

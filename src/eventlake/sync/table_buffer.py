@@ -12,8 +12,9 @@ from eventlake.lake.staging import RECEIVED, RESCUED, field_name, rows_with
 from eventlake.schema import instant_columns, rescue
 from eventlake.schema.evolve import Evidence, Sighting, join
 from eventlake.schema.flatten import Flattener, TableColumns
-from eventlake.schema.kinds import Place, Typed, by_kind, seen_in
+from eventlake.schema.kinds import Place, Typed, by_kind
 from eventlake.schema.rescue import Rescued
+from eventlake.schema.tallies import tallied
 
 
 class Taken(NamedTuple):
@@ -73,8 +74,7 @@ class TableBuffer:
         for place, values in columns:
             staged.append((field_name(place), values))
             if place.column not in self.columns.known:
-                seen = seen_in(Typed(place.kind, values))
-                evidence.append({place.column: Sighting(seen, rows - values.null_count, place.pointer)})
+                evidence.append({place.column: Sighting.of(tallied(Typed(place.kind, values)), place.pointer)})
         if rescued:
             texts = [rescue.to_json(rescued[row]) if row in rescued else None for row in range(rows)]
             staged.append((RESCUED, pa.array(texts, pa.string())))

@@ -9,13 +9,13 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import NamedTuple, TypeVar
 
 from eventlake.control.ledger import IndexFile
-from eventlake.control.locks import only_run
 from eventlake.control.sources import Source
 from eventlake.lake import ids
 from eventlake.lake.layout import DATA
-from eventlake.reports import report
+from eventlake.reports import report, words
 from eventlake.sync import inspect
 from eventlake.sync.inspect import InspectContext, Messages, Nameless, Suspect
+from eventlake.sync.ownership import refuse_unknown
 from eventlake.sync.steps import Progress, Runner, no_progress
 from eventlake.workspace import Workspace
 
@@ -41,7 +41,8 @@ class Finding(NamedTuple):
 
 def verify(workspace: Workspace, source: Source, runner: Runner, progress: Progress = no_progress) -> list[Finding]:
     """Everything that differs for one source; an empty list is good news. No run goes on meanwhile."""
-    with only_run(workspace.folder / "locks", source.id):
+    with workspace.leases.held(source.id):
+        refuse_unknown(workspace, source)
         checks = _Checks(workspace, source, runner, progress)
         found = (*checks.raw_files(), *checks.data_files(), *checks.partitions(), *checks.messages(), *checks.runs())
     return list(found)
@@ -67,7 +68,9 @@ class _Checks:
         }
         for path, loaded in sorted(self._raw.items()):
             if seen[path].digest is None:
-                yield Finding("raw_file_gone", path, f"{loaded.loaded} rows were loaded from it")
+                yield Finding(
+                    "raw_file_gone", path, f"{words.either(loaded.loaded, 'row was', 'rows were')} loaded from it"
+                )
             elif seen[path].digest != loaded.digest:
                 yield Finding("raw_file_changed", path, "its content is not what it was when it was loaded")
             rest = loaded.duplicates + loaded.suppressed + loaded.blocked + loaded.quarantined
@@ -86,11 +89,11 @@ class _Checks:
             now = seen[file.path]
             place = Place(file.segment_type, file.first_received // self._context.partition_width)
             if now.digest is None:
-                yield Finding("data_file_gone", file.path, f"{file.rows} rows", place)
+                yield Finding("data_file_gone", file.path, words.count(file.rows, "row"), place)
             elif now.messages is None:
-                yield Finding("data_file_broken", file.path, now.problem or "cannot be read", place)
+                yield Finding("data_file_broken", file.path, str(now.problem), place)
             elif now.digest != file.digest:
-                rows = f"{file.rows} rows when it was written, {now.messages.rows} now"
+                rows = f"{words.count(file.rows, 'row')} when it was written, {now.messages.rows:,} now"
                 yield Finding("data_file_changed", file.path, rows, place)
             self._data_seen[file.path] = now.messages or Messages()
         for stored in self._workspace.storage.files(f"{DATA}/{self._source.rules.source_folder}"):
@@ -98,8 +101,14 @@ class _Checks:
                 yield Finding("foreign_file", stored.path, "not written by a run; readers that list the folder see it")
 
     def partitions(self) -> Iterator[Finding]:
-        """Partitions that the catalog lacks, or has without data."""
-        for table in self._workspace.catalog.tables(self._source.id):
+        """Tables and partitions that the catalog lacks, and partitions that it has without data."""
+        tables = self._workspace.catalog.tables(self._source.id)
+        rules = self._source.rules
+        for name in sorted({file.segment_type for file in self._files} - {table.segment_type for table in tables}):
+            rows = sum(file.rows for file in self._files if file.segment_type == name)
+            detail = f"not in the catalog, though it has {words.count(rows, 'row')}"
+            yield Finding("table_missing", f"{rules.database}.{rules.table_name(name)}", detail)
+        for table in tables:
             known = set(self._workspace.catalog.partitions(table.database, table.name))
             filled = {tuple(file.partition) for file in self._files if file.segment_type == table.segment_type}
             for values in sorted(filled - known):
@@ -114,18 +123,18 @@ class _Checks:
         files = self._workspace.ledger.index_files(self._source.id)
         expected: dict[tuple[int, int], Messages] = {}
         there = []
-        sums_of = self._spread("index", inspect.inspect_index, [file.path for file in files])
-        for file, sums in zip(files, sums_of, strict=True):
-            if sums is None:
-                yield Finding("index_file_gone", file.path, "copies of its messages would not be noticed")
+        all_seen = self._spread("index", inspect.inspect_index, [file.path for file in files])
+        for file, seen in zip(files, all_seen, strict=True):
+            if seen.partitions is None or seen.whole is None:
+                kind = "index_file_damaged" if seen.problem else "index_file_gone"
+                yield Finding(kind, file.path, "copies of its messages would not be noticed")
                 continue
             there.append(file.path)
-            whole = Messages()
-            for key, part in sums.items():
+            for table, number, part in seen.partitions:
+                key = table, number
                 expected[key] = expected.get(key, Messages()).plus(part)
-                whole = whole.plus(part)
-            if whole != Messages(file.messages, int(file.checksum, 16)):
-                detail = f"{file.messages} messages when it was written, {whole.rows} now"
+            if seen.whole != Messages(file.messages, int(file.checksum, 16)):
+                detail = f"{words.count(file.messages, 'message')} when it was written, {seen.whole.rows:,} now"
                 yield Finding("index_file_changed", file.path, detail)
         yield from self._books(files)
         yield from self._suspects(expected, tuple(there))
@@ -137,12 +146,17 @@ class _Checks:
             added[file.run_id] = added.get(file.run_id, Messages()).plus(
                 Messages(file.messages, int(file.checksum, 16))
             )
-        for run in self._workspace.runs.latest(1_000_000, self._source.id):
-            if run.report and run.run_id in added:
+        for run in self._workspace.runs.latest(None, self._source.id):
+            # What a drop left of the index is from many runs.
+            if run.report and run.run_id in added and run.kind != "drop":
                 books = run.report[0]["books"]
                 told = Messages(books["loaded"], int(books["checksum"], 16))
+                if again := run.report[0].get("reindexed"):
+                    told = told.plus(Messages(again["messages"], int(again["checksum"], 16)))
                 if told != added[run.run_id]:
-                    detail = f"{told.rows} rows loaded by the report, {added[run.run_id].rows} in the index"
+                    detail = (
+                        f"{words.count(told.rows, 'row')} loaded by the report, {added[run.run_id].rows:,} in the index"
+                    )
                     yield Finding("books", f"run {run.run_id}", detail)
 
     def _suspects(self, expected: dict[tuple[int, int], Messages], index: tuple[str, ...]) -> Iterator[Finding]:
@@ -166,7 +180,7 @@ class _Checks:
         for suspect, part in zip(suspects, apart, strict=True):
             table = names[ids.table_key(suspect.segment_type)]
             hour = "/".join(self._source.settings.date_partition.values(suspect.number))
-            detail = f"{part.missing} rows missing, {part.extra} too many"
+            detail = f"{words.count(part.missing, 'row')} missing, {part.extra:,} too many"
             if part.missing:
                 told = [sent.get(digest, f"hash {digest.hex()}") for digest in part.missing_hashes]
                 detail += f"; missing messages: {_some(told, part.missing)}"
@@ -188,14 +202,11 @@ class _Checks:
             and any(file.first_received // width <= hour <= file.last_received // width for hour in hours)
         ]
         tasks = [Nameless(frozenset(hashes), tuple(part)) for part in _parts(paths)] if hashes else []
-        found: dict[bytes, str] = {}
-        for part in self._spread("names", inspect.names_of, tasks):
-            found |= part
-        return found
+        return dict(item for part in self._spread("names", inspect.names_of, tasks) for item in part.items())
 
     def runs(self) -> Iterator[Finding]:
         """Runs whose report is gone or is not what the database has."""
-        for run in self._workspace.runs.latest(1_000_000, self._source.id):
+        for run in self._workspace.runs.latest(None, self._source.id):
             if run.report:
                 path = report.path(run.report[0])
                 if self._workspace.storage.stat(path) is None:

@@ -27,9 +27,9 @@ class WholeLines:
     def __init__(self, read: Read, table_for: Callable[[str, str], TableBuffer | None]) -> None:
         self._leaves = read.leaves
         self._places = [Place(names.column_name(*leaf.path), pointer(leaf.path), leaf.kind) for leaf in read.leaves]
+        self._count = len(read.whole)
         self._tables: list[TableBuffer] = []
-        self._table_of = np.full(len(read.whole), -1)  # its number, for each line
-        self._find_tables(read.whole, table_for)
+        self._table_of = self._found_tables(read.whole, table_for)
         self._leave_out_without_id()
         self._leave_out_shared_columns()
 
@@ -45,7 +45,8 @@ class WholeLines:
                 return leaf.rows, leaf.values
         return np.empty(0, np.int64), pa.array([], pa.string())
 
-    def _find_tables(self, whole: Array, table_for: Callable[[str, str], TableBuffer | None]) -> None:
+    def _found_tables(self, whole: Array, table_for: Callable[[str, str], TableBuffer | None]) -> Array:
+        """The number of each line's table; -1 for none."""
         calls, call_of = self._numbered("type")
         call_of[~whole] = -1
         events, event_of = self._numbered("event")
@@ -60,26 +61,26 @@ class WholeLines:
                 table_of_pair[place] = numbers.setdefault(table.segment_type, len(numbers))
                 if len(numbers) > len(self._tables):
                     self._tables.append(table)
-        self._table_of = table_of_pair[pair_of]
+        return np.asarray(table_of_pair[pair_of])
 
     def _numbered(self, key: str) -> tuple[list[str], Array]:
         """The distinct texts of a key, and the number of each line's; -1 for none."""
         rows, texts = self._texts(key)
         distinct = texts.dictionary_encode()
-        numbers = np.full(len(self._table_of), -1)
+        numbers = np.full(self._count, -1)
         numbers[rows] = distinct.indices.to_numpy()
         return distinct.dictionary.to_pylist(), numbers
 
     def _leave_out_without_id(self) -> None:
         rows, texts = self._texts("messageId")
-        has_id = np.zeros(len(self._table_of), bool)
+        has_id = np.zeros(self._count, bool)
         has_id[rows] = pc.not_equal(texts, "").to_numpy(zero_copy_only=False)
         self._table_of[~has_id] = -1
 
     def _leave_out_shared_columns(self) -> None:
         for leaf, place in zip(self._leaves, self._places, strict=True):
             tables = self._table_of[leaf.rows]
-            for number in np.flatnonzero(np.bincount(tables + 1, minlength=1)[1:]).tolist():
+            for number in np.flatnonzero(np.bincount(tables + 1)[1:]).tolist():
                 if not self._tables[number].columns.has_own(place.column, place.pointer):
                     self._table_of[leaf.rows[tables == number]] = -1
 
@@ -108,7 +109,7 @@ class WholeLines:
 
     def _in_order(self, order: Array, key: str) -> list[Any]:
         rows, texts = self._texts(key)
-        place = np.full(len(self._table_of), -1)
+        place = np.full(self._count, -1)
         place[rows] = np.arange(len(rows))
         found = place[order]
         return list(texts.take(pa.array(found, mask=found < 0)).to_pylist())
@@ -117,7 +118,7 @@ class WholeLines:
         """The columns of each table, its rows in this order."""
         # -1 comes last; small numbers are sorted in no time.
         tables = self._table_of.astype(np.uint16 if len(self._tables) < 0xFFFF else np.uint32)
-        rank = np.full(len(self._table_of), len(order))
+        rank = np.full(self._count, len(order))
         rank[order] = np.arange(len(order))
         columns: list[list[tuple[Place, pa.Array]]] = [[] for _ in self._tables]
         for leaf, place in zip(self._leaves, self._places, strict=True):

@@ -1,0 +1,124 @@
+"""`eventlake drop` and `allow`: which tables a source may have."""
+
+from typing import Annotated, Any
+
+import typer
+
+from eventlake.cli import output, state
+from eventlake.cli.load import run_all
+from eventlake.cli.state import JsonFlag
+from eventlake.control.sources import Source
+from eventlake.errors import InvalidSettingsError, NotFoundError
+from eventlake.sync import jobs
+from eventlake.workspace import Workspace
+
+
+def drop(
+    table: Annotated[str | None, typer.Argument(metavar="[TABLE]", help="The table, as <database>.<table>.")] = None,
+    yes: Annotated[bool, typer.Option("--yes", help="Do not ask.")] = False,
+    show: Annotated[bool, typer.Option("--list", help="Show what was dropped, and what was refused.")] = False,
+    as_json: JsonFlag = False,
+) -> None:
+    """Take a table out of the lake and keep its events out; the raw archive is not touched.
+
+    The table's files, its place in the catalog and its message ids go, in one commit. Its events are counted as blocked
+    from then on, until `eventlake allow` lets them in again.
+
+    Example: eventlake drop web.track_asdf
+    """
+    place = state.workspace()
+    if show == (table is not None):
+        raise InvalidSettingsError("drop needs a table, or --list", fix="for example `eventlake drop web.track_asdf`")
+    if table is None:
+        _show(place, as_json)
+        return
+    found = next((t for t in place.catalog.tables() if f"{t.database}.{t.name}" == table), None)
+    if found is None:
+        raise NotFoundError(f"there is no table {table!r}", fix="see `eventlake tables`")
+    source = next(s for s in place.sources.all() if s.id == found.source_id)
+    rows = sum(file.rows for file in place.ledger.data_files(source.id, found.segment_type))
+    if not yes:
+        output.talk.print(
+            f"{table} has {rows:,} rows. They leave the lake, and events for them are left out from now on. The raw "
+            f"archive keeps them: `eventlake allow {source.slug} {found.name}` loads them again."
+        )
+        typer.confirm(f"Drop {table}?", abort=True, err=True)
+    run_all(place, [jobs.drop(source, found.segment_type)], as_json)
+
+
+def allow(
+    slug: Annotated[str, typer.Argument(metavar="SLUG", help="The source.")],
+    names: Annotated[
+        list[str] | None, typer.Argument(metavar="[NAME…]", help="Events or tables that were dropped or refused.")
+    ] = None,
+    refused: Annotated[
+        bool, typer.Option("--refused", help="All for which there was no room, see `drop --list`.")
+    ] = False,
+    as_json: JsonFlag = False,
+) -> None:
+    """Let events in that were left out: those of dropped tables, and those for whose tables there was no room.
+
+    They are loaded from the raw archive, and from then on like all others. `table_limit` holds here too.
+
+    Example: eventlake allow web "Order Refunded"
+    """
+    place = state.workspace()
+    source = place.sources.get(slug)
+    if refused == bool(names):
+        raise InvalidSettingsError(
+            "allow needs names, or --refused", fix=f"`eventlake allow {slug} NAME…`; see `eventlake drop --list`"
+        )
+    dropped = {table.segment_type for table in place.admission.dropped(source.id)}
+    left_out = {table.segment_type for table in place.admission.refused(source.id)}
+    wanted = frozenset(_named(source, name, dropped | left_out) for name in names) if names else left_out - dropped
+    if not wanted:
+        raise NotFoundError(f"no table of {source.slug} was refused", fix="see `eventlake drop --list`")
+    run_all(place, [jobs.allow(source, frozenset(wanted), were_loaded=bool(wanted & dropped))], as_json)
+
+
+def _named(source: Source, name: str, left_out: set[str]) -> str:
+    """The segment type that is meant by the name of an event, of a call or of a table."""
+    rules = source.rules
+    for segment_type in sorted(left_out):
+        table = rules.table_name(segment_type)
+        if name in (segment_type, table, f"{rules.database}.{table}") or segment_type == rules.segment_type(
+            "track", name
+        ):
+            return segment_type
+    raise NotFoundError(f"no table {name!r} of {source.slug} was dropped or refused", fix="see `eventlake drop --list`")
+
+
+def _show(place: Workspace, as_json: bool) -> None:
+    shown: list[dict[str, Any]] = []
+    for source in place.sources.all():
+        table_name = source.rules.table_name
+        common = {"source": source.slug}
+        shown += [
+            {
+                **common,
+                "table": table_name(t.segment_type),
+                "state": "dropped",
+                "rows": t.rows,
+                "at": output.moment(t.at),
+            }
+            for t in place.admission.dropped(source.id)
+        ]
+        shown += [
+            {
+                **common,
+                "table": table_name(t.segment_type),
+                "state": "refused",
+                "lines": t.lines,
+                "runs": t.runs,
+                "at": output.moment(t.at),
+            }
+            for t in place.admission.refused(source.id)
+        ]
+    if as_json:
+        output.print_json(shown)
+        return
+    if not shown:
+        output.talk.print("No table was dropped, and none was refused.")
+        return
+    columns = ("source", "table", "state", "rows", "lines", "runs", "at")
+    output.table(None, columns, [[entry.get(name) for name in columns] for entry in shown], numbers=columns[3:6])

@@ -1,0 +1,100 @@
+"""Types that people give to columns before the first value comes: the settings `types` and `numbers` of a source.
+
+    track_order_completed:properties.total=decimal, properties.*_id=string
+
+A declaration names a place in the event, or the column, and may be for one table only. `*` stands for any characters.
+The first that fits a new column gives it its type; what does not fit that type is rescued, as always.
+"""
+
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from eventlake.schema import names
+from eventlake.schema.tallies import Tallies, why_text
+from eventlake.schema.types import ENVELOPE_TYPES, ColumnType, Seen, infer
+
+_SEPARATOR = re.compile(r",(?![^(]*\))")  # not the comma of decimal(38,6)
+_STAR = "anycharacters"  # stands for a star while a name is brought into the form of column names
+
+
+class Declared(NamedTuple):
+    """One declaration; patterns are written as columns and tables are called."""
+
+    table: str  # a segment type; empty for all
+    column: str
+    type: ColumnType
+
+    def fits(self, table: str, column: str) -> bool:
+        return self.table in ("", table) and _matches(self.column, column)
+
+    def __str__(self) -> str:
+        return f"{self.table}:{self.column}={self.type.value}" if self.table else f"{self.column}={self.type.value}"
+
+
+def parse(text: str) -> tuple[Declared, ...]:
+    """The declarations that a setting holds. Raises ValueError that says what is wrong."""
+    return tuple(_one(part.strip()) for part in _SEPARATOR.split(text) if part.strip())
+
+
+def written(declarations: Iterable[Declared]) -> str:
+    return ", ".join(map(str, declarations))
+
+
+def _one(text: str) -> Declared:
+    place, equals, type_name = text.rpartition("=")
+    table, _, path = place.rpartition(":")
+    kind = ColumnType.named(type_name.strip())
+    if not equals or not path.strip() or "=" in place:
+        raise ValueError(f"{text!r} is not of the form PLACE=TYPE or TABLE:PLACE=TYPE")
+    if kind is None:
+        known = ", ".join(kind.value for kind in ColumnType)
+        raise ValueError(f"{type_name.strip()!r} is not a column type: use one of {known}")
+    column = _column(path.strip())
+    if column in ENVELOPE_TYPES:
+        raise ValueError(f"{column} is of the envelope, and always made as {ENVELOPE_TYPES[column].value}")
+    if path.strip() == names.RESCUED_COLUMN or column in names.PARTITION_KEYS:
+        raise ValueError(f"{path.strip()} is a column of eventlake's own")
+    if not re.fullmatch(r"[a-z0-9_]*", table.strip()):
+        raise ValueError(f"{table.strip()!r} is not a table: write it as in `segment_type=…`, without *")
+    return Declared(table.strip(), column, kind)
+
+
+def _column(path: str) -> str:
+    """A place of the event, or a column, as a pattern for columns.
+
+    >>> _column("properties.orderTotal"), _column("properties.*Id"), _column("context_*")
+    ('properties_order_total', 'properties_*_id', 'context_*')
+    """
+    keys = path.split(".")
+    if not all(key.strip() for key in keys):
+        raise ValueError(f"{path!r} has an empty part: write properties.total")
+    return names.column_name(*(re.sub(r"\*+", _STAR, key.strip()) for key in keys)).replace(_STAR, "*")
+
+
+def _matches(pattern: str, name: str) -> bool:
+    return re.fullmatch(".*".join(map(re.escape, pattern.split("*"))), name) is not None
+
+
+@dataclass(frozen=True)
+class TypeRules:
+    """What decides about the type of a new column."""
+
+    declared: tuple[Declared, ...] = ()
+    numbers_are_decimal: bool = False
+
+    def decide(self, table: str, column: str, seen: Seen, tallies: Tallies) -> tuple[ColumnType, str | None]:
+        """The type of a new column, and the reason where it is not what its values let expect."""
+        if column in ENVELOPE_TYPES:
+            return ENVELOPE_TYPES[column], None
+        for declaration in self.declared:
+            if declaration.fits(table, column):
+                return declaration.type, f"declared: {declaration}"
+        kind = infer(seen)
+        if kind is ColumnType.BIGINT and self.numbers_are_decimal:
+            return ColumnType.DECIMAL, None
+        return kind, why_text(tallies) if kind is ColumnType.STRING else None
+
+
+INFERRED = TypeRules()

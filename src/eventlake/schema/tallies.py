@@ -1,0 +1,112 @@
+"""How many values of which kind a column holds, with an example of each: why it has the type that it gets.
+
+Tallies are joined by sum and minimum, so neither order nor split of the events can change the counts.
+"""
+
+from collections.abc import Iterable
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from eventlake.events import instants
+from eventlake.schema import instant_columns
+from eventlake.schema.kinds import Kind, Typed
+from eventlake.schema.numbers import fits_decimal, to_decimals
+from eventlake.schema.types import Seen
+
+SAMPLE_LENGTH = 40  # characters of a value that a report may show
+SHORTEST_INSTANT = len("2026-11-15T10:20")
+
+
+class Tally(NamedTuple):
+    """The values of one kind."""
+
+    seen: Seen  # exactly one
+    values: int
+    sample: str  # one of them, cut
+
+
+Tallies = tuple[Tally, ...]  # one for each kind that was seen, in the order of the kinds
+
+
+def tallied(typed: Typed) -> Tallies:
+    """What the values of a column tell about the type it should have."""
+    present = typed.values.drop_null()
+    match typed.kind:
+        case Kind.INTEGER:
+            return (_tally(Seen.INTEGER, present),)
+        case Kind.BOOLEAN:
+            return (_tally(Seen.BOOLEAN, present),)
+        case Kind.JSON:
+            return (_tally(Seen.NESTED, present),)
+        case Kind.NUMBER:
+            if to_decimals(present) is not None:
+                return (_tally(Seen.NUMBER, present),)
+            return _split(
+                present, Seen.NUMBER, np.array([fits_decimal(text) for text in present.to_pylist()]), Seen.HUGE
+            )
+        case Kind.TEXT:
+            return _split(present, Seen.TIMESTAMP, _are_instants(present), Seen.TEXT)
+
+
+def joined(one: Tallies, other: Tallies) -> Tallies:
+    whole = {tally.seen: tally for tally in one}
+    for tally in other:
+        known = whole.get(tally.seen)
+        whole[tally.seen] = (
+            Tally(tally.seen, known.values + tally.values, min(known.sample, tally.sample)) if known else tally
+        )
+    return tuple(sorted(whole.values(), key=lambda tally: tally.seen.value))
+
+
+def union(tallies: Iterable[Tally]) -> Seen:
+    seen = Seen.NOTHING
+    for tally in tallies:
+        seen |= tally.seen
+    return seen
+
+
+def why_text(tallies: Tallies) -> str | None:
+    """Why a column became text though most of its values are of another type; None if text was to be expected."""
+    whole = sum(tally.values for tally in tallies)
+    for kinds, word in _TYPED:
+        others = [tally for tally in tallies if tally.seen not in kinds]
+        odd = sum(tally.values for tally in others)
+        if 0 < odd < whole - odd:
+            example = max(others, key=lambda tally: tally.values)
+            what = "too large for decimal(38,6)" if example.seen is Seen.HUGE else f"not {word}"
+            return f"text because {odd:,} of {whole:,} values {'is' if odd == 1 else 'are'} {what}: {example.sample}"
+    return None
+
+
+_TYPED = ((Seen.INTEGER | Seen.NUMBER, "a number"), (Seen.BOOLEAN, "a boolean"), (Seen.TIMESTAMP, "a timestamp"))
+
+
+def _tally(seen: Seen, values: pa.Array, at: int = 0, count: int | None = None) -> Tally:
+    value = values[at].as_py()
+    text = str(value).lower() if isinstance(value, bool) else str(value)
+    return Tally(seen, len(values) if count is None else count, text[:SAMPLE_LENGTH])
+
+
+def _split(values: pa.Array, first: Seen, which: npt.NDArray[np.bool_], second: Seen) -> Tallies:
+    """The values of which something is true, and the others."""
+    parts = ((first, np.flatnonzero(which)), (second, np.flatnonzero(~which)))
+    return tuple(_tally(seen, values, int(rows[0]), len(rows)) for seen, rows in parts if len(rows))
+
+
+def _are_instants(texts: pa.Array) -> npt.NDArray[np.bool_]:
+    """Which texts are full date-times. Most columns hold none, which a look at two bytes of each text tells."""
+    _, offsets, content = texts.buffers()
+    bounds = np.frombuffer(offsets, np.int32)[texts.offset : texts.offset + len(texts) + 1]
+    found: npt.NDArray[np.bool_] = np.diff(bounds) >= SHORTEST_INSTANT
+    if not found.any():
+        return found
+    read, starts = np.frombuffer(content, np.uint8), bounds[:-1][found]
+    found[found] = (read[starts + 4] == ord("-")) & (read[starts + 10] == ord("T"))
+    if found.any():
+        likely = texts if found.all() else texts.filter(pa.array(found))
+        if instant_columns.parse_all(likely) is None:
+            found[found] = [instants.parse(text) is not None for text in likely.to_pylist()]
+    return found

@@ -1,0 +1,34 @@
+"""What the steps of a run gave."""
+
+from typing import NamedTuple
+
+from eventlake.sync.books import Accounts
+from eventlake.sync.dedupe import Kept, Mode
+from eventlake.sync.discover import Found
+from eventlake.sync.index import Reindexed
+from eventlake.sync.jobs import Job
+from eventlake.sync.plan import Staged, TablePlan
+from eventlake.sync.publish import Published
+
+
+class Outcome(NamedTuple):
+    found: Found
+    staged: Staged
+    kept: Kept
+    plans: list[TablePlan]
+    published: list[Published]
+    accounts: Accounts
+
+    @property
+    def rescued(self) -> int:
+        """Values that did not fit their columns."""
+        return sum(sum(part.rescued.values()) for part in self.published)
+
+    @property
+    def carried(self) -> int:
+        """Rows that only the lake had."""
+        return sum(self.kept.carried_rows.values())
+
+    def reindexed(self, job: Job) -> Reindexed:
+        """The part of the index that was made anew because it was lost; a rebuild makes all of it anew anyway."""
+        return Reindexed() if job.mode is Mode.REBUILD else self.kept.reindexed
