@@ -6,7 +6,7 @@ import json
 import os
 import tempfile
 import uuid
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, cast
 
@@ -28,20 +28,34 @@ from eventlake.storage.s3 import S3Storage
 from eventlake.sync import jobs
 from eventlake.sync.jobs import Job
 from eventlake.sync.run import run
-from eventlake.sync.steps import Runner
+from eventlake.sync.steps import Runner, Sizes
 from eventlake.workspace import CONFIG, Clock, Workspace
-from servers import AwsUser, S3Server, s3_server
+from needs import skipped_for
+from runner_without_spark import InProcess as InProcess  # noqa: PLC0414 - tests take it from here
+from servers import AwsUser, PostgresServer, S3Server, postgres_server, s3_server
 
 # No "explain" phase: it traces every line, which on these tests takes minutes.
 PHASES = (hypothesis.Phase.explicit, hypothesis.Phase.reuse, hypothesis.Phase.generate, hypothesis.Phase.shrink)
-# CI tries the same examples every time, so that a change is judged by itself; new ones are found here and by torture.
-hypothesis.settings.register_profile("dev", max_examples=30, deadline=None, phases=PHASES)
-hypothesis.settings.register_profile("ci", max_examples=40, deadline=None, phases=PHASES, derandomize=True)
+# Other examples every time, everywhere: make prints the seed with which a run can be repeated. What was found once
+# stays as an explicit example beside its test.
 hypothesis.settings.register_profile(
-    "torture", max_examples=int(os.environ.get("EVENTLAKE_EXAMPLES", "1")), deadline=None, phases=PHASES
+    "eventlake",
+    max_examples=int(os.environ.get("EVENTLAKE_EXAMPLES", "30")),
+    deadline=None,
+    phases=PHASES,
+    derandomize=False,
+    print_blob=True,
 )
-PROFILE = "torture" if "EVENTLAKE_EXAMPLES" in os.environ else "ci" if "CI" in os.environ else "dev"
-hypothesis.settings.load_profile(PROFILE)
+# For mutants only whether a test fails counts, the same every time, and not the smallest example.
+hypothesis.settings.register_profile(
+    "mutants",
+    max_examples=25,
+    deadline=None,
+    phases=(hypothesis.Phase.explicit, hypothesis.Phase.generate),
+    derandomize=True,
+    database=None,
+)
+hypothesis.settings.load_profile("eventlake")
 
 RECEIVED = "2026-11-15T10:20:30.123Z"
 
@@ -62,19 +76,18 @@ class SetClock(Clock):
         self._ns += int(hours * HOUR) * 1000
 
 
-class InProcess:
-    """A runner without Spark, for laws that need hundreds of syncs."""
+def pytest_make_parametrize_id(val: object) -> str | None:
+    """Name binary values by what they are: a gzip header holds the time, and every worker must find the same names."""
+    return "binary" if isinstance(val, bytes) and not val.isascii() else None
 
-    parallelism = 2
 
-    def run(
-        self,
-        function: Callable[[Any, Any], Any],
-        context: Any,
-        tasks: Sequence[Any],
-        progress: Callable[[int], None] | None = None,
-    ) -> list[Any]:
-        return [function(context, task) for task in tasks]
+def pytest_terminal_summary(terminalreporter: Any) -> None:
+    """Say what was not tested on this machine, and what to do about it."""
+    reasons = skipped_for(terminalreporter.stats.get("skipped", []))
+    if reasons:
+        terminalreporter.section("not tested on this machine")
+    for reason, tests in reasons.items():
+        terminalreporter.write_line(f"{tests} {'test' if tests == 1 else 'tests'}: {reason}")
 
 
 collect_ignore = ["terraform"]  # runs in another environment
@@ -82,6 +95,15 @@ os.environ.pop("COLUMNS", None)  # pytest-xdist sets it, and tables would be cut
 
 IN_BUCKETS = os.environ.get("EVENTLAKE_TEST_LAKE") == "s3"
 _servers: list[S3Server] = []  # where new lakes are made, if all shall be in buckets
+
+
+ON_POSTGRES = os.environ.get("EVENTLAKE_TEST_DATABASE") == "postgres"
+_databases: list[PostgresServer] = []  # where new workspaces have their databases, if all shall be on a server
+
+
+def new_database() -> str:
+    """The URL of a database that is made for a new workspace."""
+    return _databases[0].new_database() if _databases else "sqlite:///eventlake.db"
 
 
 def new_bucket(server: S3Server) -> str:
@@ -114,14 +136,20 @@ class Lake:
         source_id: str = "src1",
         clock: Clock | None = None,
         settings: str | None = None,
+        sizes: Sizes | None = None,
     ) -> None:
-        Workspace.create(folder)
-        settings = settings or _settings_of_new_bucket()
-        if settings:
-            (folder / CONFIG).write_text(f'workspace_id = "test"\n{settings}')
+        is_new = not (folder / CONFIG).exists()  # else it is a copy of another
+        if is_new:
+            Workspace.create(folder)
+            settings = settings or _settings_of_new_bucket() or ""
+            if settings or ON_POSTGRES:
+                database = "" if settings.startswith("database =") else f'database = "{new_database()}"\n'
+                (folder / CONFIG).write_text(f'workspace_id = "test"\n{database}{settings}')
         self.workspace = Workspace.open(folder, clock or SetClock())
         self.runner = runner
-        self.workspace.sources.add("web", source_id=source_id)
+        self.sizes = sizes or Sizes()
+        if is_new:
+            self.workspace.sources.add("web", source_id=source_id)
         self._files = 0
 
     @property
@@ -158,7 +186,7 @@ class Lake:
         return self.sync()
 
     def run(self, job: Job) -> list[dict[str, Any]]:
-        return run(self.workspace, job, self.runner)
+        return run(self.workspace, job, self.runner, sizes=self.sizes)
 
     def query(self, sql: str) -> list[dict[str, Any]]:
         rows: list[dict[str, Any]] = query(self.workspace, sql).to_pylist()
@@ -192,7 +220,7 @@ class Lake:
 
     def staged(self) -> list[str]:
         """What runs left in the staging folder. A bucket has no folders, though the server may show empty ones."""
-        if IN_BUCKETS:
+        if isinstance(self.workspace.storage, S3Storage):
             return [file.path for file in self.workspace.storage.files("segment-stage")]
         return [path.name for path in (self.root / "segment-stage").glob("*")]
 
@@ -264,6 +292,20 @@ def lakes_in_buckets(request: pytest.FixtureRequest) -> None:
         _servers.append(request.getfixturevalue("s3"))
 
 
+@pytest.fixture(scope="session")
+def postgres(tmp_path_factory: pytest.TempPathFactory) -> Iterator[PostgresServer]:
+    """One PostgreSQL server for all tests."""
+    with postgres_server(tmp_path_factory.mktemp("postgres")) as server:
+        yield server
+
+
+@pytest.fixture(scope="session", autouse=True)
+def databases_on_a_server(request: pytest.FixtureRequest) -> None:
+    """With EVENTLAKE_TEST_DATABASE=postgres every workspace of the tests has a database of its own there."""
+    if ON_POSTGRES:
+        _databases.append(request.getfixturevalue("postgres"))
+
+
 @pytest.fixture
 def bucket(s3: S3Server) -> str:
     return new_bucket(s3)
@@ -275,5 +317,8 @@ def clock() -> SetClock:
 
 
 @pytest.fixture
-def lake(tmp_path: Path, spark: SparkRunner, clock: SetClock) -> Lake:
-    return Lake(tmp_path / "workspace", spark, clock=clock)
+def lake(tmp_path: Path, request: pytest.FixtureRequest, clock: SetClock) -> Lake:
+    """A lake on Spark; with EVENTLAKE_TEST_RUNNER=process without it, for tests that run hundreds of times."""
+    without_spark = os.environ.get("EVENTLAKE_TEST_RUNNER") == "process"
+    runner = InProcess() if without_spark else request.getfixturevalue("spark")
+    return Lake(tmp_path / "workspace", runner, clock=clock)

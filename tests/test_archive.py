@@ -4,6 +4,8 @@ import gzip
 import io
 import json
 import random
+import resource
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from itertools import islice
@@ -11,13 +13,21 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
-from eventlake.archive import layout, reader
+from eventlake.archive import layout
 from eventlake.archive.importer import Imported, find_raw_files, import_file
-from eventlake.archive.reader import Digested, Lines, LongLine, UnreadableFileError, read_lines
-from eventlake.errors import InvalidSettingsError
+from eventlake.archive.reader import (
+    Digested,
+    Lines,
+    LongLine,
+    ReadSizes,
+    UnreadableFileError,
+    opened,
+    read_lines,
+)
+from eventlake.errors import DownloadDeniedError, EventLakeError, InvalidSettingsError, PermissionMissingError
 from eventlake.events import instants
 from eventlake.storage.base import Storage, new_digest
 from eventlake.storage.local import LocalStorage
@@ -26,49 +36,80 @@ DAY = 86_400_000_000
 LINES = st.lists(st.binary(max_size=40).map(lambda line: line.replace(b"\n", b" ")), max_size=30)
 
 
-def read(content: bytes) -> list[bytes]:
-    """All lines of a file, whose numbers must follow each other."""
-    lines: list[bytes] = []
-    for block in read_lines(io.BytesIO(content)):
+def numbered(content: bytes, sizes: ReadSizes | None = None) -> list[tuple[int, bytes]]:
+    """All lines of a file with their numbers."""
+    lines: list[tuple[int, bytes]] = []
+    for block in read_lines(io.BytesIO(content), sizes or ReadSizes()):
         assert isinstance(block, Lines)
-        assert block.first == len(lines) + 1
-        lines += block.lines
+        assert block.lines
+        lines += zip(block.numbers.tolist(), block.lines, strict=True)
     return lines
+
+
+def read(content: bytes) -> list[bytes]:
+    return [line for _, line in numbered(content)]
+
+
+def filled(content: bytes) -> list[tuple[int, bytes]]:
+    """The lines of a text that are not blank, with their numbers."""
+    return [(number, line) for number, line in enumerate(content.split(b"\n"), 1) if line.strip()]
 
 
 def is_plain(content: bytes) -> bool:
     return not content.startswith(b"\x1f\x8b")
 
 
-@contextmanager
-def limits(*, block: int, longest: int, sample: int) -> Iterator[None]:
+def tiny(block: int, *, short_line: int = 0) -> ReadSizes:
     """Small limits, so that small files reach them."""
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(reader, "BLOCK", block)
-        patch.setattr(reader, "MAX_LINE", longest)
-        patch.setattr(reader, "SAMPLE", sample)
-        yield
+    return ReadSizes(block=block, longest_line=1000, sample=10, short_line=short_line)
 
 
 # Reading
 
 
-@given(LINES, st.booleans(), st.integers(2, 50))
-def test_lines_come_back_from_plain_and_gzip_files(lines: list[bytes], ends_in_newline: bool, block: int) -> None:
+# Few lines are looked through one by one, many short ones all at once: 0 and 1000 take the one way and the other.
+@given(LINES, st.booleans(), st.integers(2, 50), st.sampled_from([0, 20, 1000]))
+def test_lines_come_back_with_their_numbers_from_plain_and_gzip_files(
+    lines: list[bytes], ends_in_newline: bool, block: int, short: int
+) -> None:
     content = b"\n".join(lines) + b"\n" * ends_in_newline
-    expected = content.split(b"\n")
-    if not expected[-1]:
-        expected.pop()
-    with limits(block=block, longest=1000, sample=10):
-        assert read(gzip.compress(content)) == expected
-        if is_plain(content):
-            assert read(content) == expected
+    sizes = tiny(block, short_line=short)
+    assert numbered(gzip.compress(content), sizes) == filled(content)
+    if is_plain(content):
+        assert numbered(content, sizes) == filled(content)
+
+
+@given(
+    st.lists(
+        st.sampled_from([b"", b" ", b"\r", b"\t \v\f", b"x", b"\x00", b"\x1c", b"\xc2\x85", b"y" * 70]), max_size=60
+    ),
+    st.integers(2, 200),
+)
+@example([b""] * 50 + [b"x"] + [b""] * 50, 30)
+@example([b"x", b""], 200)
+@example([b"", b"x"], 200)
+def test_blank_lines_are_left_out_and_counted_wherever_they_stand(lines: list[bytes], block: int) -> None:
+    content = b"\n".join(lines)
+    for short in (0, 20, 1000):
+        assert numbered(gzip.compress(content), tiny(block, short_line=short)) == filled(content)
+
+
+@pytest.mark.parametrize("blank", [b"", b"\r", b"  ", b" " * 100], ids=["empty", "cr", "spaces", "many spaces"])
+def test_a_hundred_megabytes_of_blank_lines_cost_no_more_than_a_copy_of_them(blank: bytes) -> None:
+    """They fit into a tenth of a megabyte of gzip: who sends them must not keep a sync busy."""
+    unit = (blank + b"\n") * 1000
+    content = gzip.compress(unit * (100_000_000 // len(unit)) + b"last")
+    before = time.process_time()
+    (last,) = numbered(content)
+    seconds = time.process_time() - before
+    assert last == (100_000_000 // len(unit) * 1000 + 1, b"last")
+    assert seconds < 5  # 0.3 to 0.9 on a quiet machine; line by line it was 50
 
 
 @given(st.lists(LINES, min_size=1, max_size=4))
 def test_the_members_of_a_gzip_file_are_read_as_one(parts: list[list[bytes]]) -> None:
     contents = [b"".join(line + b"\n" for line in lines) for lines in parts]
-    assert read(b"".join(map(gzip.compress, contents))) == [line for lines in parts for line in lines]
+    assert numbered(b"".join(map(gzip.compress, contents))) == filled(b"".join(contents))
 
 
 def test_a_line_may_go_on_in_the_next_member() -> None:
@@ -85,8 +126,8 @@ def test_an_empty_file_has_no_lines(content: bytes) -> None:
     [
         (b"a", [b"a"]),
         (b"a\n", [b"a"]),
-        (b"\n", [b""]),
-        (b"\n\na", [b"", b"", b"a"]),
+        (b"\n", []),
+        (b"\n\na", [b"a"]),
         (b"a\r\nb\r\n", [b"a\r", b"b\r"]),
         (b"a\rb", [b"a\rb"]),
         (b"a\x0bb\x0cc\xe2\x80\xa8d\x85e", [b"a\x0bb\x0cc\xe2\x80\xa8d\x85e"]),
@@ -103,14 +144,16 @@ def test_a_file_on_disk_is_read_like_one_in_memory(tmp_path: Path) -> None:
     path = tmp_path / "raw"
     path.write_bytes(gzip.compress(b"a\nb\n"))
     with path.open("rb") as buffered:
-        assert list(read_lines(buffered)) == [Lines(1, [b"a", b"b"])]
+        (block,) = read_lines(buffered)
+    assert isinstance(block, Lines)
+    assert (block.numbers.tolist(), block.lines) == ([1, 2], [b"a", b"b"])
 
 
 def test_a_file_of_many_blocks_is_read_block_by_block() -> None:
     lines = [b"x" * (number % 1000) for number in range(10_000)]
     blocks = list(read_lines(io.BytesIO(gzip.compress(b"\n".join(lines), 1))))
     assert len(blocks) > 4
-    assert read(b"\n".join(lines)) == lines
+    assert numbered(b"\n".join(lines)) == filled(b"\n".join(lines))
 
 
 @given(LINES, st.booleans(), st.integers(0, 3))
@@ -119,8 +162,8 @@ def test_a_file_is_hashed_whole_however_much_of_it_was_read(lines: list[bytes], 
     expected = new_digest()
     expected.update(content)
     digested = Digested(io.BytesIO(content))
-    with limits(block=8, longest=1000, sample=10), suppress(UnreadableFileError):
-        list(islice(read_lines(digested), wanted))
+    with suppress(UnreadableFileError):
+        list(islice(read_lines(digested, tiny(8)), wanted))
     assert digested.digest() == expected.hexdigest()
 
 
@@ -138,30 +181,26 @@ def test_a_line_is_too_long_by_its_length_and_nothing_else(
 ) -> None:
     lines = [bytes([97 + number]) * length for number, length in enumerate(lengths)]
     content = b"\n".join(lines) + b"\n" * ends_in_newline
-    expected: list[bytes | LongLine] = [
-        LongLine(number, line[:10], len(line)) if len(line) > 30 else line
-        for number, line in enumerate(content.split(b"\n"), 1)
+    expected: list[tuple[int, bytes] | LongLine] = [
+        LongLine(number, line[:10], len(line)) if len(line) > 30 else (number, line) for number, line in filled(content)
     ]
-    if expected[-1] == b"":
-        expected.pop()
-    found: list[bytes | LongLine] = []
-    with limits(block=block, longest=30, sample=10):
-        for part in read_lines(io.BytesIO(gzip.compress(content) if zipped else content)):
-            assert (part.first if isinstance(part, Lines) else part.number) == len(found) + 1
-            found += part.lines if isinstance(part, Lines) else [part]
+    found: list[tuple[int, bytes] | LongLine] = []
+    sizes = ReadSizes(block=block, longest_line=30, sample=10)
+    for part in read_lines(io.BytesIO(gzip.compress(content) if zipped else content), sizes):
+        found += zip(part.numbers.tolist(), part.lines, strict=True) if isinstance(part, Lines) else [part]
     assert found == expected
 
 
-@pytest.mark.parametrize("before", [0, 1, reader.BLOCK // 2])
+@pytest.mark.parametrize("before", [0, 1, ReadSizes().block // 2])
 @pytest.mark.parametrize("over", [0, 1])
 def test_the_limit_is_the_same_wherever_a_line_stands(before: int, over: int) -> None:
-    long = b"x" * (reader.MAX_LINE + over)
+    long = b"x" * (ReadSizes().longest_line + over)
     blocks = list(read_lines(io.BytesIO(b"y" * before + b"\n" + long + b"\nafter")))
     long_ones = [block for block in blocks if isinstance(block, LongLine)]
-    assert long_ones == ([LongLine(2, long[: reader.SAMPLE], len(long))] if over else [])
+    assert long_ones == ([LongLine(2, long[: ReadSizes().sample], len(long))] if over else [])
     assert isinstance(blocks[-1], Lines)
     assert blocks[-1].lines[-1] == b"after"
-    assert blocks[-1].first + len(blocks[-1].lines) - 1 == 3
+    assert blocks[-1].numbers[-1] == 3
 
 
 # Files that break off
@@ -189,7 +228,7 @@ def test_the_lines_before_the_break_are_lines_of_the_file() -> None:
             for line in (block.lines if isinstance(block, Lines) else ())
         )
     assert found
-    assert content.split(b"\n")[: len(found)] == found
+    assert [line for _, line in filled(content)][: len(found)] == found
 
 
 GOOD = gzip.compress(b'{"type":"page"}\n' * 500)
@@ -366,18 +405,23 @@ def test_events_tell_the_day_before_the_folder_does(tmp_path: Path, storage: Sto
     assert day_folder(imported(storage, file).path) == micros("2026-01-05T00:00:00Z")
 
 
-def test_an_import_that_breaks_off_leaves_no_raw_file(
-    tmp_path: Path, storage: Storage, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    file = file_with(tmp_path / "raw.json", EVENT)
+@contextmanager
+def room_for(size: int) -> Iterator[None]:
+    """As if the disk had room for no larger file."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (size, hard))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
 
-    def full(*_: object) -> None:
-        raise OSError("no space left on device")
 
-    with monkeypatch.context() as patch:
-        patch.setattr(LocalStorage, "move", full)
-        with pytest.raises(OSError, match="no space"):
-            imported(storage, file)
+@pytest.mark.parametrize("zipped", [True, False])
+def test_an_import_that_breaks_off_leaves_no_raw_file(tmp_path: Path, storage: Storage, zipped: bool) -> None:
+    file = tmp_path / "raw"
+    file.write_bytes(gzip.compress(noise(1 << 20)) if zipped else noise(1 << 20))
+    with room_for(200_000), pytest.raises(OSError, match="too large"):
+        imported(storage, file)
     assert list(layout.raw_files(storage, "src1")) == []
     assert imported(storage, file).is_new
     assert len(list(layout.raw_files(storage, "src1"))) == 1
@@ -402,6 +446,32 @@ def test_a_file_that_is_named_is_taken_even_if_hidden(tmp_path: Path) -> None:
 def test_a_file_that_is_not_there_is_an_error_that_names_it(tmp_path: Path) -> None:
     with pytest.raises(InvalidSettingsError, match=r"there is no file or folder .*nowhere"):
         find_raw_files([tmp_path, tmp_path / "nowhere"])
+
+
+MAY_HOLD_EVENTS = {
+    "empty": b"",
+    "blank": b"\n \r\n",
+    "one line of JSON": b"no JSON\n" * 3 + b"{}\n" + b"no JSON\n",
+    "a long line": b"no JSON\n" + b"x" * (ReadSizes().longest_line + 1),
+    "broken off": gzip.compress(b"no JSON\n" * 1000)[:-10],
+}
+
+
+@pytest.mark.parametrize("content", MAY_HOLD_EVENTS.values(), ids=MAY_HOLD_EVENTS)
+def test_a_file_that_may_hold_events_is_taken_whatever_is_wrong_with_it(tmp_path: Path, content: bytes) -> None:
+    (tmp_path / "a").write_bytes(content)
+    assert find_raw_files([tmp_path]) == [tmp_path / "a"]
+
+
+@pytest.mark.parametrize("content", [b"no JSON\n\nnor this", gzip.compress(b"no JSON\n", mtime=0)])
+def test_a_file_without_any_json_is_refused_with_what_to_do(tmp_path: Path, content: bytes) -> None:
+    file_with(tmp_path / "a", EVENT)
+    (tmp_path / "b").write_bytes(content)
+    with pytest.raises(InvalidSettingsError) as caught:
+        find_raw_files([tmp_path])
+    assert caught.value.problem == f"{tmp_path / 'b'} holds no JSON: not one of its lines is a JSON value"
+    wanted = "give files with one JSON object per line, plain or gzipped; nothing was added to the archive"
+    assert caught.value.fix == wanted
 
 
 def test_an_empty_folder_has_no_files(tmp_path: Path) -> None:
@@ -430,3 +500,136 @@ def test_uploads_under_way_are_not_raw_files(storage: Storage) -> None:
     storage.write("segment-logs/src2/1/e.gz", b"x")
     found = [file.path for file in layout.raw_files(storage, "src1")]
     assert found == ["segment-logs/src1/1/a.gz", "segment-logs/src1/d"]
+
+
+# Opening
+
+
+class Refusing(LocalStorage):
+    """A store that refuses to read."""
+
+    refusal: EventLakeError
+
+    def open_stream(self, path: str) -> Any:
+        raise self.refusal
+
+
+def test_a_raw_file_is_read_and_hashed_and_closed(storage: Storage) -> None:
+    content = gzip.compress(b"a\nb\n")
+    storage.write("raw.gz", content)
+    with opened(storage, "raw.gz") as raw:
+        assert [by_number(block) for block in read_lines(raw)] == [{1: b"a", 2: b"b"}]
+        assert raw.digest() == storage.digest("raw.gz")
+    with pytest.raises(ValueError, match="closed"):
+        raw.readall()
+
+
+def test_a_raw_file_that_is_gone_is_told_by_its_name(storage: Storage) -> None:
+    with pytest.raises(UnreadableFileError, match=r"^some/raw\.gz is gone$"), opened(storage, "some/raw.gz"):
+        pass
+
+
+def test_a_raw_file_that_may_not_be_read_is_left_out_and_a_bucket_that_may_not_be_read_stops_the_run(
+    tmp_path: Path,
+) -> None:
+    refusing = Refusing(str(tmp_path))
+    refusing.refusal = PermissionMissingError("raw.gz may not be read", fix="chmod")
+    with pytest.raises(UnreadableFileError, match=r"^raw\.gz may not be read$"), opened(refusing, "raw.gz"):
+        pass
+    refusing.refusal = DownloadDeniedError("no right to get objects", fix="a policy")
+    with pytest.raises(DownloadDeniedError), opened(refusing, "raw.gz"):
+        pass
+
+
+def by_number(block: Lines | LongLine) -> dict[int, bytes]:
+    """Lines by their numbers in the file."""
+    assert isinstance(block, Lines)
+    return dict(zip(block.numbers.tolist(), block.lines, strict=True))
+
+
+def test_a_file_that_fails_while_it_is_hashed_is_unreadable() -> None:
+    class Broken(io.RawIOBase):
+        def readinto(self, _: Any) -> int:
+            raise OSError("disk error")
+
+    with pytest.raises(UnreadableFileError, match=r"^OSError: disk error$"):
+        Digested(Broken()).digest()
+    with pytest.raises(UnreadableFileError, match=r"^OSError: disk error$"):
+        list(read_lines(Digested(Broken())))
+
+
+@pytest.mark.parametrize("over", [0, 1, 40])
+def test_the_lines_that_follow_a_long_one_at_once_are_all_read(over: int) -> None:
+    """The long line ends in the block in which it becomes too long, or in a later one; whole lines follow it there."""
+    sizes = ReadSizes(block=20, longest_line=40, sample=10)
+    long = b"x" * (sizes.longest_line + over)
+    first, *rest = read_lines(io.BytesIO(long + b"\none\ntwo\nthree"), sizes)
+    if over:
+        assert first == LongLine(1, long[: sizes.sample], len(long))
+        assert [by_number(block) for block in rest] == [{2: b"one", 3: b"two"}, {4: b"three"}]
+    else:
+        assert by_number(first) == {1: long, 2: b"one", 3: b"two"}
+        assert [by_number(block) for block in rest] == [{4: b"three"}]
+
+
+@pytest.mark.parametrize(("silent", "tells"), [(999, True), (1000, False)])
+def test_the_day_is_looked_for_in_the_first_thousand_lines(
+    tmp_path: Path, storage: Storage, silent: int, tells: bool
+) -> None:
+    lines = [b'{"type":"page"}' if number % 2 else b"not json" for number in range(silent)]
+    file = tmp_path / "raw.json"
+    file.write_bytes(b"\n".join([*lines, b'{"receivedAt":"2026-01-05T10:00:00Z"}']))
+    expected = micros("2026-01-05T00:00:00Z") if tells else NOW // DAY * DAY
+    assert day_folder(imported(storage, file).path) == expected
+
+
+def test_a_plain_file_is_compressed_alike_whenever_and_wherever(tmp_path: Path, storage: Storage) -> None:
+    stored = storage.read(imported(storage, file_with(tmp_path / "raw.json", EVENT)).path)
+    flags, time = stored[3], stored[4:8]
+    assert (flags, time) == (0, bytes(4)), "neither the name nor the time of the file"
+
+
+def test_an_import_under_way_is_hidden_beside_its_place(tmp_path: Path) -> None:
+    class Watched(LocalStorage):
+        moves: list[tuple[str, str]]
+
+        def move(self, source: str, target: str) -> None:
+            assert self.read(source).startswith(b"\x1f\x8b"), "it is complete by then"
+            self.moves.append((source, target))
+            super().move(source, target)
+
+    storage = Watched(str(tmp_path / "lake"))
+    storage.moves = []
+    done = [imported(storage, file_with(tmp_path / name, {**EVENT, "n": name})) for name in ("a.json", "b.json")]
+    assert [target for _, target in storage.moves] == [one.path for one in done]
+    folders = {Path(source).parent for source, _ in storage.moves} | {Path(one.path).parent for one in done}
+    assert len(folders) == 1, "a move within one folder"
+    assert len({source for source, _ in storage.moves}) == 2
+    assert all(Path(source).name.startswith(".") for source, _ in storage.moves)
+
+
+def test_a_missing_file_is_told_with_what_to_do(tmp_path: Path) -> None:
+    with pytest.raises(InvalidSettingsError) as caught:
+        find_raw_files([tmp_path / "nowhere"])
+    assert caught.value.problem == f"there is no file or folder {tmp_path / 'nowhere'}"
+    assert caught.value.fix == "name existing raw files"
+
+
+@pytest.mark.parametrize("event", [EVENT, {"type": "page"}])
+def test_what_is_there_already_is_told_of_the_file_that_was_named(
+    tmp_path: Path, storage: Storage, event: dict[str, Any]
+) -> None:
+    first = imported(storage, file_with(tmp_path / "one.json", event))
+    copy = file_with(tmp_path / "other.json", event)
+    assert imported(storage, copy) == Imported(copy, first.path, is_new=False)
+
+
+def test_several_folders_are_searched_one_after_the_other(tmp_path: Path) -> None:
+    files = [file_with(tmp_path / name, EVENT) for name in ("b/1.gz", "b/2.gz", "a/1.gz", "c/1.gz")]
+    assert find_raw_files([tmp_path / "b", tmp_path / "a", files[3], tmp_path / "a"]) == [*files, files[2]]
+
+
+def test_a_line_that_is_too_long_does_not_hide_the_day(tmp_path: Path, storage: Storage) -> None:
+    file = tmp_path / "raw.json"
+    file.write_bytes(b"x" * (ReadSizes().longest_line + 1) + b"\n" + json.dumps(EVENT).encode())
+    assert day_folder(imported(storage, file).path) == micros("2026-01-05T00:00:00Z")

@@ -373,7 +373,7 @@ def test_old_versions_are_trimmed_on_demand(on_aws: OnAws) -> None:
     assert told == {"deleted": {f"{database}.track_a": count - 2}}
     assert len(glue.get_table_versions(DatabaseName=database, TableName="track_a")["TableVersions"]) == 2
     assert glue.get_table(DatabaseName=database, Name="track_a")["Table"]["Description"] == "4"
-    assert "0 old versions of 1 tables" in command(lake, "catalog", "trim").stderr
+    assert "0 old versions of 1 table" in command(lake, "catalog", "trim").stderr
 
 
 def test_tables_are_shown_in_no_glue_that_is_not_set(tmp_path: Path) -> None:

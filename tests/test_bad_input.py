@@ -231,6 +231,7 @@ def test_ten_thousand_keys_fill_the_columns_and_the_rest_is_rescued(lake: Lake) 
     assert any("did not fit" in notice for notice in report[0]["notices"])
 
 
+@pytest.mark.long
 def test_three_thousand_event_names_are_three_thousand_tables(lake: Lake) -> None:
     lake.put(*(track(f"Event Number {number}", f"m{number}") for number in range(3000)))
     report = lake.sync()

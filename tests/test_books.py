@@ -8,7 +8,12 @@ import pytest
 
 from conftest import InProcess, Lake, track
 from eventlake.errors import InternalError
-from eventlake.sync.staged import StageResult
+from eventlake.sync.books import Books, close, total
+from eventlake.sync.dedupe import Count, Kept
+from eventlake.sync.index import NewIds
+from eventlake.sync.plan import Staged
+from eventlake.sync.publish import Published
+from eventlake.sync.staged import FileCount, RawFile, StageResult
 
 
 class Dishonest(InProcess):
@@ -48,9 +53,44 @@ def forget_a_duplicate(result: Any) -> None:
     result.files[0] = result.files[0]._replace(duplicates=0)
 
 
+def move_a_row_to_another_file(result: Any) -> None:
+    """Every file and every table adds up by itself."""
+    result.files[0] = result.files[0]._replace(loaded=1, duplicates=2)
+
+
+def take_one_table_for_another(result: Any) -> None:
+    """Files add up, and so do tables and what was written; only together they do not."""
+    first, second = result.tables
+    count = result.tables[second]
+    result.tables[second] = count._replace(checksum=count.checksum + 1)
+    assert first != second
+
+
+def forget_to_index(result: Any) -> None:
+    result.new_ids = None
+
+
+def index_fewer(result: Any) -> None:
+    result.new_ids = result.new_ids._replace(messages=1)
+
+
+def index_others(result: Any) -> None:
+    result.new_ids = result.new_ids._replace(checksum=result.new_ids.checksum + 1)
+
+
 @pytest.mark.parametrize(
     ("step", "change"),
-    [("stage", lose_a_line), ("stage", lose_a_segment), ("publish", lose_a_row), ("dedupe", forget_a_duplicate)],
+    [
+        ("stage", lose_a_line),
+        ("stage", lose_a_segment),
+        ("publish", lose_a_row),
+        ("dedupe", forget_a_duplicate),
+        ("dedupe", move_a_row_to_another_file),
+        ("dedupe", take_one_table_for_another),
+        ("dedupe", forget_to_index),
+        ("dedupe", index_fewer),
+        ("dedupe", index_others),
+    ],
 )
 def test_nothing_is_published_when_something_is_missing(
     tmp_path: Path, step: str, change: Callable[[Any], None]
@@ -69,3 +109,108 @@ def test_nothing_is_published_when_something_is_missing(
 
     lake.runner = InProcess()
     assert lake.sync()[0]["books"]["loaded"] == 2
+
+
+# The rules, on small books
+
+
+def raw(number: int) -> RawFile:
+    return RawFile(number, f"{number}.gz", 1, "e")
+
+
+def staged() -> Staged:
+    """Three files that were read, one of them without an event, and one that could not be read to its end."""
+    return Staged(
+        files=[
+            FileCount(raw(0), lines=12, staged=9, quarantined=2, blocked=1),
+            FileCount(raw(1), lines=5, staged=5),
+            FileCount(raw(2), lines=4, quarantined=1, blocked=3),
+            FileCount(raw(3), lines=7, staged=7, error="broken"),
+        ]
+    )
+
+
+def kept() -> Kept:
+    """Of the duplicates some are rows that are written again; one table is only carried over, one has only copies."""
+    return Kept(
+        files={0: Count(loaded=6, duplicates=3, checksum=70), 1: Count(loaded=1, duplicates=4, checksum=7)},
+        tables={
+            "page": Count(loaded=5, duplicates=3, rewritten=2, checksum=60),
+            "track_a": Count(loaded=2, duplicates=3, checksum=17),
+            "track_b": Count(duplicates=1),
+        },
+        carried_rows={"page": 4, "group": 8},
+        new_ids=[NewIds("ids-0", 3, 37), NewIds("ids-1", 4, 40)],
+    )
+
+
+def published() -> list[Published]:
+    return [
+        Published("page", [], rows=10),
+        Published("track_a", [], rows=2),
+        Published("page", [], rows=1),
+        Published("group", [], rows=8),
+    ]
+
+
+def problem(of_files: Staged, of_rows: Kept, written: list[Published]) -> str:
+    with pytest.raises(InternalError, match=r"^the books of this run do not balance, so nothing was published: ") as it:
+        close(of_files, of_rows, written)
+    assert it.value.fix == "run it again; if it happens twice, report it with this message"
+    return it.value.problem.partition("published: ")[2]
+
+
+def test_every_line_is_in_the_books_of_its_file_and_those_of_an_unread_file_in_none() -> None:
+    accounts = close(staged(), kept(), published())
+    assert accounts.files == {
+        raw(0): Books(lines=12, loaded=6, duplicates=3, blocked=1, quarantined=2, checksum=70),
+        raw(1): Books(lines=5, loaded=1, duplicates=4, checksum=7),
+        raw(2): Books(lines=4, blocked=3, quarantined=1),
+    }
+    assert accounts.rows == {"page": 11, "track_a": 2, "group": 8}
+    assert accounts.whole == Books(lines=21, loaded=7, duplicates=7, blocked=4, quarantined=3, checksum=77)
+    assert accounts.whole.as_report() == {
+        "lines": 21,
+        "loaded": 7,
+        "duplicates": 7,
+        "suppressed": 0,
+        "blocked": 4,
+        "quarantined": 3,
+        "checksum": f"{77:032x}",
+    }
+
+
+def test_books_balance_if_and_only_if_each_line_is_counted_once() -> None:
+    assert Books(lines=31, loaded=1, duplicates=2, suppressed=4, blocked=8, quarantined=16).balance
+    for lines in (30, 32):
+        assert not Books(lines=lines, loaded=1, duplicates=2, suppressed=4, blocked=8, quarantined=16).balance
+    assert total([Books(1, 2, 3, 4, 5, 6, 7)] * 3) == Books(3, 6, 9, 12, 15, 18, 21)
+
+
+@pytest.mark.parametrize(
+    ("name", "rows", "told"),
+    [
+        ("page", 1, "table page: 12 rows written, 11 expected"),
+        ("track_b", 1, "table track_b: 1 rows written, 0 expected"),
+        ("track_new", 3, "table track_new: 3 rows written, 0 expected"),
+    ],
+)
+def test_a_table_with_more_rows_than_expected_is_named(name: str, rows: int, told: str) -> None:
+    assert problem(staged(), kept(), [*published(), Published(name, [], rows=rows)]) == told
+
+
+@pytest.mark.parametrize(("name", "rows"), [("track_a", 2), ("group", 8)], ids=["new rows", "carried over"])
+def test_a_table_of_which_nothing_was_written_is_named(name: str, rows: int) -> None:
+    written = [part for part in published() if part.segment_type != name]
+    assert problem(staged(), kept(), written) == f"table {name}: 0 rows written, {rows} expected"
+
+
+def test_an_index_that_got_too_few_is_told_with_both_numbers() -> None:
+    fewer = kept()
+    fewer.new_ids.pop()
+    assert problem(staged(), fewer, published()) == "7 messages loaded, but the index got 3, or others"
+
+
+def test_of_many_faults_the_first_five_are_told() -> None:
+    faults = problem(staged(), kept(), [*published(), *(Published(f"track_{n}", [], rows=1) for n in range(9))])
+    assert faults.split("; ") == [f"table track_{n}: 1 rows written, 0 expected" for n in range(5)]

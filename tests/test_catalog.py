@@ -8,17 +8,19 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import sqlalchemy as sa
 
 from aws import ACCOUNT, REGION, Aws
+from conftest import new_database
 from eventlake.aws.session import AwsOptions
 from eventlake.catalog import glue_tables
 from eventlake.catalog.base import Catalog, TableChange
 from eventlake.catalog.embedded import EmbeddedCatalog
 from eventlake.catalog.glue import GlueCatalog
 from eventlake.catalog.mirrored import MirroredCatalog
+from eventlake.control.database import connect
 from eventlake.errors import InvalidSettingsError, PartitionMismatchError
 from eventlake.lake.layout import DatePartition
+from eventlake.lake.report_columns import REPORT_COLUMNS
 from eventlake.schema.evolve import Column
 from eventlake.schema.types import ColumnType
 
@@ -36,7 +38,7 @@ def database() -> str:
 
 @pytest.fixture
 def embedded(tmp_path: Path) -> EmbeddedCatalog:
-    return EmbeddedCatalog(sa.create_engine(f"sqlite:///{tmp_path}/catalog.db"))
+    return EmbeddedCatalog(connect(new_database(), tmp_path))
 
 
 @pytest.fixture
@@ -297,6 +299,8 @@ def test_reports_have_their_table(aws: Aws, glue: GlueCatalog) -> None:
     assert [key["Name"] for key in table["PartitionKeys"]] == ["source_id", "day"]
     assert table["StorageDescriptor"]["SerdeInfo"]["SerializationLibrary"] == "org.openx.data.jsonserde.JsonSerDe"
     assert table["StorageDescriptor"]["Location"] == f"{ROOT}/segment-data/reports"
+    names = [column["Name"] for column in table["StorageDescriptor"]["Columns"] + table["PartitionKeys"]]
+    assert sorted(names) == sorted(column.name for column in REPORT_COLUMNS if column.duckdb != "JSON")
     found = client.get_partition(
         DatabaseName="__segment_datalake", TableName="sync_reports", PartitionValues=[source, "2026-11-15"]
     )["Partition"]

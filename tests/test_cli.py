@@ -11,7 +11,9 @@ import shlex
 import shutil
 import subprocess
 import sys
+import threading
 from collections.abc import Iterator, Sequence
+from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Any, NamedTuple
 from unittest import mock
@@ -22,12 +24,14 @@ from typer.testing import CliRunner
 
 from conftest import track
 from eventlake.cli.main import app, main
+from eventlake.control.leases import Lease
 from eventlake.demo.events import Recipe, write_archive
+from eventlake.workspace import Workspace
 from needs import not_there
 
 PROGRAM = Path(sys.executable).with_name("eventlake")
 SCREEN = ("COLUMNS", "LINES", "NO_COLOR", "FORCE_COLOR", "TTY_COMPATIBLE", "TZ")
-ESCAPES = "\x1b]0;owned\x07\x1b[31mred\x9b2J\r\x08"
+ESCAPES = "\x1b]0;owned\x07\x1b[31mred\x9b2J\r\x08\x7f\u202egnp.exe\u2066\u200f\u2028"
 
 
 class Answer(NamedTuple):
@@ -311,6 +315,41 @@ def test_importing_a_file_that_is_not_there_is_refused(small: Folder) -> None:
     assert "'ios'" in small.refused("import", "ios", "nowhere.gz")
 
 
+@pytest.mark.parametrize(
+    "content",
+    [
+        b"id,name\n1,a\n",
+        b"\x89PNG\r\n\x1a\n\x00\x00",
+        b'{\n"type": "page",\n"messageId": "m1"\n}\n',
+        gzip.compress(b"hello\n"),
+    ],
+)
+def test_a_file_without_any_json_is_refused_before_anything_is_archived(
+    small: Folder, tmp_path: Path, content: bytes
+) -> None:
+    copy = small.copy(tmp_path / "lake")
+    before = sorted((copy.path / "lake").rglob("*"))
+    (tmp_path / "a.ndjson").write_bytes(ndjson(sale("o2")))
+    (tmp_path / "b").write_bytes(content)
+    said = copy.refused("import", "web", str(tmp_path / "a.ndjson"), str(tmp_path / "b"))
+    assert f"{tmp_path / 'b'} holds no JSON" in said
+    assert "one JSON object per line" in said
+    assert sorted((copy.path / "lake").rglob("*")) == before
+
+
+@pytest.mark.parametrize("content", [b"", b"\n\n", b"bad\n" * 3000 + b"{}\n", b"\x1f\x8b\x08broken", b"[1]"])
+def test_a_file_with_some_bad_lines_or_none_at_all_is_imported(small: Folder, tmp_path: Path, content: bytes) -> None:
+    copy = small.copy(tmp_path / "lake")
+    (tmp_path / "b").write_bytes(content)
+    assert len(copy.ask("import", "web", str(tmp_path / "b"), "--json").value["added"]) == 1
+    assert (
+        "1 file added to the archive. Next"
+        in small.copy(tmp_path / "other").ask("import", "web", str(tmp_path / "b")).err
+    )
+    again = copy.ask("import", "web", str(tmp_path / "b")).err
+    assert "0 files added to the archive, 1 was there already" in again
+
+
 # Syncs
 
 
@@ -351,6 +390,116 @@ def test_a_sync_of_nothing_is_done_and_says_so(loaded: Loaded, tmp_path: Path) -
     (head,) = copy("sync", "--json").lines
     assert (head["status"], head["row_count"], head["notices"]) == ("finished", 0, ["No data found"])
     assert "No data found" in copy.ask("sync").out
+
+
+# Exit codes
+
+
+def holding(folder: Folder, source_id: str) -> AbstractContextManager[Lease]:
+    """Hold a source as a run does."""
+    return Workspace.open(folder.path).leases.held(source_id)
+
+
+def test_a_source_that_another_run_holds_is_busy_until_it_is_waited_for(loaded: Loaded, tmp_path: Path) -> None:
+    copy = loaded.folder.copy(tmp_path / "lake")
+    runs = copy.ask("runs", "--json").value
+    revenue = ("web.track_ticket_sold", "properties_revenue", "string")
+    with holding(copy, loaded.source["id"]):
+        for words in (("sync",), ("replay", "web", "--all"), ("retype", *revenue), ("sync", "--json", "--wait", "0.3")):
+            assert "another sync or replay" in failed(copy.run_here(*words), 4)
+        assert "another sync or replay" in failed(copy.run("verify", "--wait", "0.3"), 4)
+        assert copy.ask("runs", "--json").value == runs
+    held = holding(copy, loaded.source["id"])
+    held.__enter__()
+    end = threading.Timer(1, held.__exit__, (None, None, None))
+    end.start()
+    waited = copy.ask("sync", "--wait", "120")
+    end.join()
+    assert "web: waiting for another run to end" in waited.err
+    assert "No data found" in waited.out
+
+
+def test_what_is_done_in_part_is_told_by_the_exit_code(loaded: Loaded, tmp_path: Path) -> None:
+    copy = loaded.folder.copy(tmp_path / "lake")
+    other = copy.ask("source", "add", "ios", "--json").value
+    with holding(copy, other["id"]):
+        partly = copy.run_here("sync")
+        assert partly.code == 3
+        assert "web: sync finished" in partly.out
+        assert "ios: another sync or replay" in partly.err
+        with holding(copy, loaded.source["id"]):
+            assert copy.run_here("sync").code == 4
+    logs = copy.path / "lake" / "segment-logs" / other["id"] / "1794700800000"
+    logs.mkdir(parents=True)
+    (logs / "whole.gz").write_bytes(gzip.compress(ndjson(sale("i1"))))
+    (logs / "broken.gz").write_bytes(gzip.compress(ndjson(sale("i2")))[:-9])
+    unread = copy.run("sync", "ios", "--json")
+    assert unread.code == 3
+    assert (unread.lines[0]["row_count"], len(unread.lines[0]["failed_files"])) == (1, 1)
+    assert unread.lines[0]["notices"] == ["1 raw file could not be read; the next sync tries again"]
+
+
+def test_a_sync_that_failed_prints_its_report_as_json_too(small: Folder, tmp_path: Path) -> None:
+    copy = in_the_way(small, tmp_path, "lake/segment-stage")
+    answer = copy.run("sync", "--json")
+    assert answer.code == 1
+    (line,) = answer.lines
+    assert (line["type"], line["status"], line["error_code"]) == ("source", "failed", "service_unavailable")
+    assert copy.ask("report", "--json").lines == [line]
+
+
+# The workspace database
+
+
+def garbled(copy: Folder, content: bytes) -> None:
+    for name in ("eventlake.db-wal", "eventlake.db-shm"):
+        (copy.path / name).unlink(missing_ok=True)
+    (copy.path / "eventlake.db").write_bytes(content)
+
+
+@pytest.mark.parametrize("words", ["tables", "sync", "describe web.page", "source list", "runs"])
+def test_a_broken_database_is_told_with_what_to_do(small: Folder, tmp_path: Path, words: str) -> None:
+    copy = small.copy(tmp_path / "lake")
+    whole = (copy.path / "eventlake.db").read_bytes()
+    for content in (b"no database" * 1000, whole[:5000]):
+        garbled(copy, content)
+        said = failed(copy.run_here(*words.split()), 1)
+        assert "the workspace database is broken" in said
+        assert "backup" in said
+        assert (copy.path / "eventlake.db").read_bytes() == content
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        "nonsense",
+        "foo://user:hush@host/name",
+        "oracle://user:hush@host/name",
+        "postgresql://user:hush@host:port/name",
+        "sqlite://user:hush@host/name",
+        "sqlite://",
+        "sqlite:///:memory:",
+    ],
+)
+def test_a_database_url_that_cannot_be_used_is_told_without_its_password(
+    small: Folder, tmp_path: Path, url: str
+) -> None:
+    copy = small.copy(tmp_path / "lake")
+    config = copy.path / "eventlake.toml"
+    config.write_text(f"database = {json.dumps(url)}\n{config.read_text()}")
+    said = copy.refused("tables")
+    assert "database" in said
+    assert "hush" not in said
+
+
+# Rights
+
+
+def test_a_workspace_and_what_is_in_it_are_for_their_owner_only(loaded: Loaded) -> None:
+    folder = loaded.folder.path
+    made = [folder, *folder.iterdir(), *(folder / "logs").iterdir()]
+    assert {"eventlake.toml", "eventlake.db", "lake", "logs", "spark.log"} <= {path.name for path in made}
+    assert [path.name for path in made if path.stat().st_mode & 0o077] == []
 
 
 # Looking
@@ -470,6 +619,93 @@ def test_the_name_of_a_column_is_shown_as_it_is(loaded: Loaded) -> None:
     assert screen.split() == ["a[red]b", "[/red]", "1", "2"]
 
 
+# Screens
+
+
+def on_screen(loaded: Loaded, columns: int, *words: str) -> list[str]:
+    return Folder(loaded.folder.path, columns=columns)(*words).out.splitlines()
+
+
+@pytest.mark.parametrize("columns", [80, 120])
+def test_a_table_too_wide_for_the_screen_shows_what_fits_and_names_the_rest(loaded: Loaded, columns: int) -> None:
+    names = [row["column_name"] for row in loaded.folder.query("describe web.page")]
+    lines = on_screen(loaded, columns, "query", "select * from web.page limit 5")
+    assert max(map(len, lines)) <= columns
+    shown = lines[0].split()
+    assert 2 <= len(shown) < len(names)
+    said = " ".join(line.rstrip() for line in lines[6:])
+    assert said == f"… {len(names) - len(shown)} more columns: {', '.join(names[len(shown) :])}"
+    ids = [row["message_id"] for row in loaded.folder.query("select message_id from web.page limit 5")]
+    assert [line.split()[0] for line in lines[1:6]] == ids
+
+
+def test_a_few_wide_rows_are_shown_one_value_below_the_other(loaded: Loaded) -> None:
+    sql = "select * from web.page limit 2"
+    lines = on_screen(loaded, 80, "query", sql)
+    assert max(map(len, lines)) <= 80
+    assert lines == on_screen(loaded, 80, "query", sql, "--records")
+    for number, row in enumerate(loaded.folder.query(sql), 1):
+        start = lines.index(f"── row {number} ──")
+        with_value = [name for name, value in row.items() if value is not None]
+        told = [line.split()[0] for line in lines[start + 1 :] if line[:1].strip()]
+        assert told[: len(with_value)] == with_value
+        nulls = len(row) - len(with_value)
+        assert not nulls or f"… {nulls} columns without a value".replace("1 columns", "1 column") in lines
+
+
+def test_all_columns_can_be_had_in_long_lines(loaded: Loaded) -> None:
+    names = [row["column_name"] for row in loaded.folder.query("describe web.page")]
+    lines = on_screen(loaded, 80, "query", "select * from web.page limit 5", "--wide")
+    assert lines[0].split() == names
+    assert len(lines) == 6
+    assert "exclude each other" in loaded.folder.refused("query", "select 1", "--wide", "--records")
+
+
+def test_long_texts_are_folded_in_a_table_that_fits(loaded: Loaded) -> None:
+    sql = "select 7 as n, repeat('word ', 40) as words from range(5)"
+    lines = on_screen(loaded, 80, "query", sql)
+    assert max(map(len, lines)) <= 80
+    assert " ".join(lines).count("word ") + sum(line.endswith("word") for line in lines) >= 200
+
+
+@pytest.mark.parametrize("columns", [80, 200])
+def test_the_history_of_runs_breaks_no_run_id(loaded: Loaded, columns: int) -> None:
+    runs = loaded.folder.ask("runs", "--json").value
+    lines = on_screen(loaded, columns, "runs")
+    starts = [number for number, line in enumerate(lines) if line.split()[0] in {run["run_id"] for run in runs}]
+    assert [lines[number].split()[0] for number in starts] == [run["run_id"] for run in runs]
+    for run, start in zip(runs, starts, strict=True):
+        for notice in run["notices"]:
+            assert f"  ! {notice}" in lines[start : start + 1 + len(run["notices"])]
+
+
+def test_names_of_tables_stay_whole_on_a_narrow_screen(loaded: Loaded) -> None:
+    names = [f"web.{table['table']}" for table in loaded.folder.ask("tables", "--json").value]
+    longest = max(len(name) for name in names)
+    shown = [line.split()[0] for line in on_screen(loaded, longest + 40, "tables")[1:-1]]
+    assert shown == names
+
+
+@pytest.mark.parametrize(
+    ("sql", "told"),
+    [("create temp table x as select 1", "there are no rows to show"), ("set variable a = 1", "no rows")],
+)
+def test_a_statement_without_rows_says_so(loaded: Loaded, sql: str, told: str) -> None:
+    assert told in loaded.folder.ask("query", sql).err
+
+
+def test_rows_are_saved_to_a_file_and_only_to_that_one(loaded: Loaded, tmp_path: Path) -> None:
+    sql = "select message_id from web.track_ticket_sold order by 1"
+    done = loaded.folder.ask("query", sql, "--output", str(tmp_path / "ids.csv"))
+    assert (done.out, done.err) == ("", f"3 rows written to {tmp_path / 'ids.csv'}\n")
+    assert (tmp_path / "ids.csv").read_text().split() == ["message_id", "o1", "o2", "o3"]
+    copy = f"copy ({sql}) to '{tmp_path}/other.csv'"
+    assert "--unrestricted" in loaded.folder.refused("query", copy)
+    assert not (tmp_path / "other.csv").exists()
+    loaded.folder.ask("query", copy, "--unrestricted")
+    assert (tmp_path / "other.csv").read_text() == (tmp_path / "ids.csv").read_text()
+
+
 # What an attacker sends must not drive the reader's terminal
 
 
@@ -484,8 +720,10 @@ def test_escape_sequences_in_an_event_do_not_reach_the_terminal(loaded: Loaded) 
     sql = f"select event, properties_text, [properties_text] as list from web.{table}"
     shown = terminal_safe(loaded.folder.ask("query", sql))
     assert r"\x1b[31mred\x9b2J" in shown
-    (row,) = loaded.folder.query(sql)
-    assert row["properties_text"] == ESCAPES
+    answer = loaded.folder.ask("query", sql, "--json")
+    terminal_safe(answer)
+    assert answer.value["properties_text"] == ESCAPES
+    terminal_safe(loaded.folder.ask("query", f'select 1 as "{ESCAPES}"', "--records"))
     answer = loaded.folder.run_here("query", f"select cast(properties_text as integer) from web.{table}")
     assert "red" in failed(answer, 2)
     terminal_safe(answer)
@@ -520,7 +758,8 @@ def test_names_and_paths_stay_whole_in_a_pipe(loaded: Loaded, tmp_path: Path) ->
     ("words", "told"),
     [
         ("web", "--from and --to, or --all"),
-        ("web --from 2026-11-01", "--from and --to, or --all"),
+        ("web --to 2026-11-01", "--from and --to, or --all"),
+        ("web --from 2999-01-01", "--from 2999-01-01 is not before now"),
         ("web --from 2026-11-02 --to 2026-11-01", "2026-11-02"),
         ("web --from 2026-11-01 --to 2026-11-01", "--to is not included"),
         ("web --from yesterday --to 2026-11-01", "yesterday"),
@@ -551,9 +790,22 @@ def test_a_type_that_cannot_be_changed_so_is_refused(loaded: Loaded, words: str,
 
 def test_a_replay_adds_nothing_and_a_corrected_type_brings_rescued_values_back(loaded: Loaded, tmp_path: Path) -> None:
     copy = loaded.folder.copy(tmp_path / "lake")
-    head, *_ = copy("replay", "web", "--all", "--json").lines
+    head, *_ = copy("replay", "web", "--from", "2026-01-01", "--json").lines
     assert (head["replay"], head["row_count"], head["rewritten"]) == (True, 0, 304)
-    assert "replay finished" in copy("retype", "web.track_ticket_sold", "properties_revenue", "string").out
+    assert head["start_time"][:10] == head["replay_to"][:10]  # without --to, until now
+    shown = copy.ask("report").out.splitlines()
+    assert "replay finished" in shown[0]
+    assert shown[1] == "  304 rows written again from the archive, 0 carried over from the lake, 0 added"
+    assert re.search(r"lines read = 0 new rows \+ 3\d\d in the lake already", shown[2])
+    shown = copy("retype", "web.track_ticket_sold", "properties_revenue", "string").out.splitlines()
+    assert "web: retype finished" in shown[0]
+    assert shown[1] == "  track_ticket_sold.properties_revenue is string now"
+    assert shown[2].startswith("  3 rows written again")
+    runs = copy.ask("runs", "--json").value
+    again = copy.ask("retype", "web.track_ticket_sold", "properties_revenue", "string")
+    assert again.out == ""
+    assert "properties_revenue is string already" in again.err
+    assert copy.ask("runs", "--json").value == runs
     revenue = "select message_id, properties_revenue as r from web.track_ticket_sold order by 1"
     assert [row["r"] for row in copy.query(revenue)] == ["10.5", "7", "n/a"]
     assert "was decimal(38,6) until" in copy.ask("describe", "web.track_ticket_sold").out
@@ -585,6 +837,7 @@ def test_the_doctor_finds_a_good_workspace_well(small: Folder, tmp_path: Path) -
     assert not list((small.path / "lake").rglob(".doctor*"))
 
 
+@pytest.mark.long
 def test_spark_starts_from_a_class_archive_and_also_if_it_is_broken(small: Folder, tmp_path: Path) -> None:
     classes = tmp_path / "classes"
     cache = {"XDG_CACHE_HOME": str(tmp_path), "JAVA_TOOL_OPTIONS": f"-Xlog:class+load:file={classes}"}
@@ -645,7 +898,7 @@ def test_an_import_that_cannot_write_says_what_to_do(small: Folder, tmp_path: Pa
     assert name.rpartition("/")[2] in failed(copy.run("import", "web", str(tmp_path / "new.ndjson")), 1)
 
 
-@pytest.mark.parametrize("name", ["lake/segment-stage", "logs", "locks"])
+@pytest.mark.parametrize("name", ["lake/segment-stage", "logs"])
 def test_a_sync_that_cannot_write_says_what_to_do(small: Folder, tmp_path: Path, name: str) -> None:
     copy = in_the_way(small, tmp_path, name)
     assert name.rpartition("/")[2] in failed(copy.run("sync"), 1)
@@ -722,6 +975,7 @@ def test_help_of_a_command_begins_with_a_sentence(name: str) -> None:
 # The demo
 
 
+@pytest.mark.long
 def test_the_demo_runs_to_its_end_and_the_commands_it_recommends_work(tmp_path: Path) -> None:
     here = Folder(tmp_path)
     tour = here("demo", "--events", "3000", "--dir", "scratch")

@@ -3,16 +3,18 @@
 import json
 import random
 from collections import Counter
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import duckdb
 import pyarrow.parquet as pq
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
 from eventlake.archive import columnar
-from eventlake.archive.columnar import ColumnReader
+from eventlake.archive.columnar import ColumnReader, ColumnSizes
 from eventlake.demo import events as demo
 from eventlake.demo.events import Recipe
 from eventlake.lake.layout import LakeRules
@@ -23,23 +25,23 @@ from eventlake.schema.flatten import Flattener, TableColumns
 from eventlake.schema.kinds import Kind, by_kind
 from eventlake.schema.rescue import pointer
 from eventlake.storage.local import LocalStorage
-from eventlake.sync import stage as stage_job
 from eventlake.sync.stage import stage
-from eventlake.sync.staged import RawFile, StageContext
+from eventlake.sync.staged import RawFile, StageContext, StageSizes
 from strategies import json_lines, json_values, plain_line
 
 Values = dict[tuple[str, Kind], Any]
 
 
-def read(lines: list[bytes]) -> list[Values | None]:
+def read(lines: list[bytes], at_once: int = 3) -> list[Values | None]:
     """What is read of each line as columns, if it is whole; all keys of all lines are known."""
-    reader = ColumnReader()
+    reader = ColumnReader(ColumnSizes(lines_at_once=at_once))
     for line in lines:
         try:
             reader.learn(exact_json.parse(line).value)
         except exact_json.NotJsonError:
             continue
-    whole, leaves = reader.read(lines)
+    whole, leaves, surplus = reader.read(lines)
+    assert not surplus.any()
     found: list[Values | None] = [{} if is_whole else None for is_whole in whole]
     for leaf in leaves:
         for row, value in zip(leaf.rows.tolist(), leaf.values.to_pylist(), strict=True):
@@ -69,9 +71,9 @@ def _kind_of(value: Any) -> Kind:
     return kinds[type(value)]
 
 
-def check(lines: list[bytes]) -> int:
+def check(lines: list[bytes], at_once: int = 3) -> int:
     """Compare what is whole with the exact reader; how many lines were whole."""
-    found = read(lines)
+    found = read(lines, at_once)
     for line, values in zip(lines, found, strict=True):
         if values is not None:
             expected = exactly(line)
@@ -115,7 +117,7 @@ def test_ordinary_events_are_whole() -> None:
 
 def test_demo_events_are_whole() -> None:
     lines = list(demo.lines(Recipe(3000)))
-    assert check(lines) == len(lines)
+    assert check(lines, at_once=1000) == len(lines)
 
 
 def test_spaces_between_members_change_nothing() -> None:
@@ -134,7 +136,38 @@ def test_lines_may_lack_keys_and_have_values_of_other_kinds() -> None:
     assert check(lines) == len(values)
 
 
+@pytest.mark.parametrize("at_once", [1, 2, 7, 20, 100])
+def test_lines_are_the_same_however_many_are_read_at_once(at_once: int) -> None:
+    lines = [plain_line(web_event(number)) for number in range(20)]
+    found = read(lines, at_once)
+    assert [values and values["/messageId", Kind.TEXT] for values in found] == [f"m{number}" for number in range(20)]
+    assert found == read(lines, 1000)
+
+
 # What is not exactly what was sent is never taken for it
+
+
+def rounded_numbers() -> st.SearchStrategy[str]:
+    """Numbers about as long as a double holds, and longer."""
+    whole, fraction = st.integers(1, 10**12 - 1), st.text("0123456789", min_size=1, max_size=12)
+    return st.builds("{}{}.{}".format, st.sampled_from(["", "-"]), whole, fraction)
+
+
+@given(st.lists(rounded_numbers(), min_size=1, max_size=20))
+@example(["1901749037.9184876"])  # as a double it is …875
+@example(["9.290736625851781", "-8.586570704999622"])  # sixteen digits, and as doubles they end in 2 and 1
+def test_every_digit_of_a_number_is_kept_or_the_line_left_to_the_exact_reader(numbers: list[str]) -> None:
+    lines = [f'{{"n":{number}}}'.encode() for number in numbers]
+    for number, values in zip(numbers, read(lines), strict=True):
+        assert values in (None, {("/n", Kind.NUMBER): number})
+    nested = [f'{{"n":[{{"x":{number}}}]}}'.encode() for number in numbers]
+    for number, values in zip(numbers, read(nested), strict=True):
+        assert values in (None, {("/n", Kind.JSON): f'[{{"x":{number}}}]'})
+
+
+@pytest.mark.parametrize("number", ["0.5", "12.25", "-3.75", "123456789.12345", "1234567890.1234"])
+def test_numbers_that_a_double_holds_are_read_at_once(number: str) -> None:
+    assert read([f'{{"n":{number}}}'.encode()]) == [{("/n", Kind.NUMBER): number}]
 
 
 @given(st.lists(json_lines(), min_size=1, max_size=6))
@@ -206,6 +239,9 @@ def test_a_line_that_was_changed_in_transit_is_read_exactly_or_not_at_all(seed: 
         b'{"a":[1.50]}',
         b'{"a":[1e2]}',
         b'{"a":[1E-7]}',
+        b'{"a":[NaN]}',
+        b'{"a":[1,-Infinity]}',
+        b'{"a":[{"b":nan}]}',
         b'{"a":{}}',
         b"5",
         b"null",
@@ -232,14 +268,104 @@ def test_keys_that_differ_by_case_and_keys_that_are_no_names_stop_nobody() -> No
     assert read(lines)[-1] is not None
 
 
-def test_a_sender_that_makes_up_keys_does_not_fill_the_memory(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(columnar, "MAX_PLACES", 20)
-    reader = ColumnReader()
+def test_a_sender_that_makes_up_keys_does_not_fill_the_memory() -> None:
+    reader = ColumnReader(ColumnSizes(places=20))
     for number in range(100):
         reader.learn({"type": "track", f"key{number}": {f"key{number}": number}})
-    whole, leaves = reader.read([b'{"type":"track"}', b'{"type":"track","key99":{"key99":99}}'])
+    whole, leaves, _ = reader.read([b'{"type":"track"}', b'{"type":"track","key99":{"key99":99}}'])
     assert whole.tolist() == [True, False]
     assert [leaf.path for leaf in leaves] == [("type",)]
+
+
+# What is learned
+
+
+def whole(lines: list[bytes], sizes: ColumnSizes | None = None, *, learned: list[Any]) -> list[bool]:
+    """Which lines are whole to a reader that met these events."""
+    reader = ColumnReader(sizes or ColumnSizes())
+    assert not reader.has_learned
+    for event in learned:
+        reader.learn(event)
+    assert reader.has_learned == any(learned)
+    found: list[bool] = reader.read(lines).whole.tolist()
+    return found
+
+
+def test_a_reader_that_has_learned_nothing_leaves_every_line_to_the_exact_reader() -> None:
+    found, leaves, surplus = ColumnReader().read([b'{"a":1}', b"{}", b"no"])
+    assert (~found).tolist() == (~surplus).tolist() == [True] * 3
+    assert leaves == []
+    assert whole([b"5"], learned=[[], None]) == [False]
+
+
+def test_keys_with_quotes_are_read_like_others() -> None:
+    assert read([b"""{"it's":1,"'":{"''":"'"}}"""]) == [{("/it's", Kind.INTEGER): 1, ("/'/''", Kind.TEXT): "'"}]
+
+
+def test_as_many_places_of_such_names_are_learned_as_is_set() -> None:
+    keys = [b'{"a":1}', b'{"b":1}', b'{"c":{"d":1}}', b'{"e":1}']
+    event = {"a": 1, "b": 1, "c": {"d": 1}, "e": 1}
+    assert whole(keys, ColumnSizes(places=4), learned=[event]) == [True, True, True, False]
+    assert whole(keys, ColumnSizes(places=5), learned=[event]) == [True] * 4
+    long = [b'{"abcde":1}', b'{"abcdef":1}', b'{"z":1}']
+    assert whole(long, ColumnSizes(longest_key=5), learned=[{"abcdef": 1, "abcde": 1, "": 1, "z": 1}]) == [
+        True,
+        False,
+        True,
+    ]
+
+
+@pytest.mark.parametrize(("levels", "is_whole"), [(11, True), (12, True), (13, False), (20, False)])
+def test_objects_are_looked_into_down_to_a_depth(levels: int, is_whole: bool) -> None:
+    line = b'{"a":' * levels + b"1" + b"}" * levels
+    assert (read([line]) != [None]) == is_whole
+
+
+@pytest.mark.parametrize(
+    ("objects", "values", "is_object"), [(1, 0, True), (1, 1, False), (2, 1, True), (2, 2, False), (3, 2, True)]
+)
+def test_what_is_met_more_often_at_a_place_decides_whether_it_is_an_object(
+    objects: int, values: int, is_object: bool
+) -> None:
+    met = [{"a": {"b": 1}}] * objects + [{"a": 5}] * values
+    for learned in (met, met[::-1], [*met, {"a": None}, {"a": None}]):
+        assert whole([b'{"a":{"b":1}}', b'{"a":5}'], learned=learned) == [is_object, not is_object]
+
+
+def test_what_decides_is_counted_on_while_lines_are_read() -> None:
+    reader = ColumnReader()
+    found = []
+    for event in ({"a": 5}, {"a": {"b": 1}}, {"a": {"b": 1}}, {"a": 5}):
+        reader.learn(event)
+        found.append(reader.read([b'{"a":5}', b'{"a":{"b":1}}']).whole.tolist())
+    assert found == [[True, False], [True, False], [False, True], [True, False]]
+
+
+def test_lines_are_read_although_duckdb_cuts_its_message_within_a_letter() -> None:
+    odd = '{"a":"' + "é" * 100 + '"}}'
+    assert read([b'{"a":1}', odd.encode(), b'{"a":2}'], at_once=3) == [
+        {("/a", Kind.INTEGER): 1},
+        None,
+        {("/a", Kind.INTEGER): 2},
+    ]
+
+
+def test_lines_are_let_go_of_once_they_are_read() -> None:
+    connection = duckdb.connect()
+    reader = ColumnReader(connection=connection)
+    reader.learn({"a": 1})
+    assert reader.read([b'{"a":1}']).whole.all()
+    with pytest.raises(duckdb.CatalogException):
+        connection.sql("SELECT * FROM lines")
+
+
+def test_a_reader_takes_one_core_and_no_files_or_extensions() -> None:
+    connection = columnar._connection.__wrapped__()
+    settings = connection.sql(
+        "SELECT current_setting('threads'), current_setting('enable_external_access'), "
+        "current_setting('autoload_known_extensions')"
+    ).fetchall()
+    assert settings == [(1, False, False)]
 
 
 # The stage: the same whichever way lines go
@@ -252,14 +378,14 @@ class Staged(NamedTuple):
     quarantine: list[dict[str, Any]]
 
 
-def staged(folder: Path, files: list[list[bytes]]) -> Staged:
+def staged(folder: Path, files: list[list[bytes]], sizes: StageSizes) -> Staged:
     storage = LocalStorage(str(folder))
     raw = []
     for number, lines in enumerate(files):
         path = f"segment-logs/s/1700000000000/{number}"
         storage.write(path, b"\n".join(lines))
         raw.append(RawFile(number, path, 1, ""))
-    result = stage(StageContext("run", storage, LakeRules("s", "d"), {}, 2000, 100), raw)
+    result = stage(StageContext("run", storage, LakeRules("s", "d"), {}, 2000, 100, sizes=sizes), raw)
     rows: Counter[tuple[str, str]] = Counter()
     for name, table in result.tables.items():
         for segment in table.segments:
@@ -279,12 +405,12 @@ def _row(cells: dict[str, Any]) -> dict[str, Any]:
     return {name if name in (RECEIVED, RESCUED) else str(place_of(name)): value for name, value in cells.items()}
 
 
+ONE_BY_ONE = StageSizes(fewest_at_once=1_000_000)
+AS_COLUMNS = StageSizes(fewest_at_once=1)
+
+
 def check_stage(folder: Path, files: list[list[bytes]]) -> None:
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(stage_job, "FEWEST_AT_ONCE", 1_000_000)
-        one_by_one = staged(folder / "exact", files)
-        patch.setattr(stage_job, "FEWEST_AT_ONCE", 1)
-        assert staged(folder / "columns", files) == one_by_one
+    assert staged(folder / "columns", files, AS_COLUMNS) == staged(folder / "exact", files, ONE_BY_ONE)
 
 
 @given(st.lists(st.lists(json_lines(), max_size=5), min_size=1, max_size=3))
@@ -318,16 +444,13 @@ def test_events_whose_columns_clash_are_staged_the_same(
     check_stage(tmp_path_factory.mktemp("stage"), [lines, lines[::-1]])
 
 
-@pytest.mark.parametrize("fewest", [1, 1_000_000], ids=["as columns", "one by one"])
-def test_events_of_one_table_may_have_names_that_are_written_differently(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, fewest: int
-) -> None:
-    monkeypatch.setattr(stage_job, "FEWEST_AT_ONCE", fewest)
-    monkeypatch.setattr(stage_job, "ROWS_PER_CHUNK", 2)  # so that a table's buffer is empty in between
+@pytest.mark.parametrize("sizes", [AS_COLUMNS, ONE_BY_ONE], ids=["as columns", "one by one"])
+def test_events_of_one_table_may_have_names_that_are_written_differently(tmp_path: Path, sizes: StageSizes) -> None:
+    sizes = replace(sizes, rows_per_chunk=2)  # so that a table's buffer is empty in between
     names = ["Order Completed", "order completed", "Order Completed", "orderCompleted", "order_completed"]
     with_id = [plain_line({"type": "track", "event": name, "messageId": f"m{n}"}) for n, name in enumerate(names)]
     without = [plain_line({"type": "track", "event": name}) for name in names]
-    found = staged(tmp_path, [with_id, without, with_id])
+    found = staged(tmp_path, [with_id, without, with_id], sizes)
     assert [(lines, kept) for lines, kept, *_ in found.counts] == [(5, 5)] * 3
     assert sum(found.rows.values()) == 15
 

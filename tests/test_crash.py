@@ -1,75 +1,33 @@
-"""A process that is killed at any point: the next run ends as if nothing had happened.
+"""A process that is killed at any point: the next run ends as if nothing had happened, and readers see no half run.
 
-`make test` tries a few points, `make torture` hundreds: EVENTLAKE_KILLS says how many.
+Every change that a run makes to the lake or to the database is a point at which it is killed once. `make test` tries
+every fifth, `make test-long` all of them; EVENTLAKE_KILLS says how often runs are killed at a random moment besides.
 """
 
+import itertools
 import os
 import random
+import shutil
+import signal
 import subprocess
 import sys
 import time
 from collections import Counter
+from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import pyarrow.parquet as pq
 import pytest
 
-from conftest import InProcess, Lake, SetClock, track
+from conftest import IN_BUCKETS, ON_POSTGRES, InProcess, Lake, SetClock, track
+from crash_job import killed_at
+from eventlake.errors import StagingLostError
+from eventlake.sync.repair import repair
 from eventlake.sync.verify import verify
 
 KILLS = int(os.environ.get("EVENTLAKE_KILLS", "20"))
-
-# Carries out a job in a process that kills itself, without any clean-up, at its n-th change to the lake or to the
-# database. Prints how many changes there were if it lives.
-JOB = """
-import os, signal, sys
-from pathlib import Path
-import sqlalchemy as sa
-sys.path.insert(0, sys.argv[4])
-from conftest import InProcess
-from eventlake.storage.local import LocalStorage
-from eventlake.storage.s3 import S3Storage
-from eventlake.sync import jobs
-from eventlake.sync.run import run
-from eventlake.workspace import Workspace
-
-made, last = 0, int(sys.argv[3])
-
-def tick(*_args, **_kwargs):
-    global made
-    if made == last:
-        os.kill(os.getpid(), signal.SIGKILL)
-    made += 1
-
-def before(cls, name):
-    inner = getattr(cls, name)
-    def outer(*args, **kwargs):
-        tick()
-        return inner(*args, **kwargs)
-    setattr(cls, name, outer)
-
-for name in ("write", "create", "move", "delete", "delete_folder", "open_output", "settle"):
-    for kind in (LocalStorage, S3Storage):
-        before(kind, name)
-workspace = Workspace.open(Path(sys.argv[1]))
-sa.event.listen(workspace.engine, "commit", tick)
-source = workspace.sources.get("web")
-job = jobs.sync(source) if sys.argv[2] == "sync" else jobs.replay(source, None, None)
-run(workspace, job, InProcess())
-print(made)
-"""
-
-
-def killed_at(folder: Path, job: str, change: int, after: float | None = None) -> subprocess.CompletedProcess[str]:
-    """Carry out a job that dies at a change, or after some seconds, or not at all."""
-    script = [sys.executable, "-c", JOB, str(folder), job, str(change), str(Path(__file__).parent)]
-    process = subprocess.Popen(script, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
-    try:
-        out, err = process.communicate(timeout=after)
-    except subprocess.TimeoutExpired:
-        process.kill()
-        out, err = process.communicate()
-    return subprocess.CompletedProcess(script, process.returncode, out, err)
 
 
 def filled(folder: Path, settings: str | None = None) -> Lake:
@@ -108,62 +66,216 @@ class Undisturbed(NamedTuple):
     """How a job ends that nothing disturbs, how many changes it makes, and how long it takes."""
 
     state: object
+    messages: list[str]
     changes: int
     seconds: float
 
 
-@pytest.fixture(scope="module", params=["sync", "replay"])
+@pytest.fixture(scope="module", params=["sync", "replay", "rebuild"])
 def job(request: pytest.FixtureRequest) -> str:
     return str(request.param)
 
 
 @pytest.fixture(scope="module")
-def undisturbed(job: str, tmp_path_factory: pytest.TempPathFactory) -> Undisturbed:
-    lake = ready_for(job, tmp_path_factory.mktemp("undisturbed") / "workspace")
+def ready(job: str, tmp_path_factory: pytest.TempPathFactory) -> Callable[[], Lake]:
+    """Makes lakes for the job, all alike."""
+    folder = tmp_path_factory.mktemp(job)
+    numbers = itertools.count()
+    first = ready_for(job, folder / "first")
+    first.workspace.engine.dispose()
+
+    def another() -> Lake:
+        place = folder / str(next(numbers))
+        if IN_BUCKETS or ON_POSTGRES:  # which are not copied with the folder
+            return ready_for(job, place)
+        shutil.copytree(first.workspace.folder, place)
+        return Lake(place, InProcess(), clock=SetClock("2026-11-15T13:00:00Z"))
+
+    return another
+
+
+@pytest.fixture(scope="module")
+def undisturbed(job: str, ready: Callable[[], Lake]) -> Undisturbed:
+    lake = ready()
     began = time.monotonic()
-    changes = int(killed_at(lake.workspace.folder, job, -1).stdout)
-    return Undisturbed(state(lake), changes, time.monotonic() - began)
+    changes = killed_at(lake.workspace.folder, job, -1).changes
+    return Undisturbed(state(lake), seen_by_queries(lake), changes, time.monotonic() - began)
 
 
 def ready_for(job: str, folder: Path) -> Lake:
     lake = filled(folder)
-    if job == "replay":
+    if job != "sync":
         lake.sync()
     return lake
 
 
-def check_after_a_kill(lake: Lake, undisturbed: Undisturbed, when: str) -> None:
+def check_after_a_kill(lake: Lake, job: str, undisturbed: Undisturbed, when: str) -> None:
     lake.sync()
+    if job == "rebuild" and lake.source.settings.table_prefix == "":  # killed before the commit: it never happened
+        assert seen_by_queries(lake) == undisturbed.messages, when
+        killed_at(lake.workspace.folder, job, -1)
     assert state(lake) == undisturbed.state, when
     assert verify(lake.workspace, lake.source, lake.runner) == [], when
     assert not lake.staged(), when
     assert not lake.workspace.runs.unfinished("src1"), when
 
 
-@pytest.mark.timeout(60 + 20 * KILLS)
-def test_killed_at_any_change_the_next_sync_ends_in_the_same_state(
-    tmp_path: Path, job: str, undisturbed: Undisturbed
+def seen_by_queries(lake: Lake) -> list[str]:
+    """The messages of all rows that `eventlake query` finds."""
+    return sorted(row["message_id"] for table in lake.tables() for row in lake.rows(table))
+
+
+def seen_in_folders(lake: Lake) -> list[str]:
+    """The messages of all rows that a reader finds which opens every file below `data`."""
+    files = [lake.root / "segment-data" / "data" / path for path in lake.data_files()]
+    return sorted(m for file in files for m in pq.read_table(file, partitioning=None).column("message_id").to_pylist())
+
+
+def check_what_readers_see(lake: Lake, job: str, undisturbed: Undisturbed, when: str) -> None:
+    """While a run is half done: all of it or nothing by query; by folder no row is missing, and none is half."""
+    before = ["m0"] if job == "sync" else undisturbed.messages
+    queried, listed = seen_by_queries(lake), seen_in_folders(lake)
+    if job == "rebuild":  # for a moment a table is there under its old name and under its new one
+        assert set(queried) == set(before), when
+        assert max(Counter(queried).values()) <= 2, when
+    else:
+        assert queried in (before, undisturbed.messages), when
+    assert set(before) <= set(listed) <= set(undisturbed.messages), when
+    most = 1 if job == "sync" else 2  # old and new files of a partition side by side
+    assert max(Counter(listed).values()) <= most, when
+
+
+@pytest.mark.timeout(900)
+@pytest.mark.parametrize("step", [pytest.param(1, marks=pytest.mark.long, id="all"), pytest.param(5, id="every fifth")])
+def test_killed_at_any_change_readers_see_no_half_run_and_the_next_sync_ends_in_the_same_state(
+    job: str, ready: Callable[[], Lake], undisturbed: Undisturbed, step: int
 ) -> None:
-    wanted = KILLS // 2 if job == "sync" else KILLS // 4
-    rounds, rest = divmod(wanted, undisturbed.changes)
-    some = sorted(random.Random(job).sample(range(undisturbed.changes), rest))  # always the same
-    for number, point in enumerate([*range(undisturbed.changes)] * rounds + some):
-        lake = ready_for(job, tmp_path / str(number))
-        died = killed_at(lake.workspace.folder, job, point)
-        assert died.returncode == -9, died.stderr
-        check_after_a_kill(lake, undisturbed, f"killed before change {point}")
+    assert undisturbed.changes > 10
+    for point in range(0, undisturbed.changes, step):
+        lake = ready()
+        assert killed_at(lake.workspace.folder, job, point).was_killed
+        when = f"killed before change {point} of {undisturbed.changes}"
+        check_what_readers_see(lake, job, undisturbed, when)
+        check_after_a_kill(lake, job, undisturbed, when)
 
 
 @pytest.mark.timeout(60 + 20 * KILLS)
 def test_killed_at_any_moment_the_next_sync_ends_in_the_same_state(
-    tmp_path: Path, job: str, undisturbed: Undisturbed
+    job: str, ready: Callable[[], Lake], undisturbed: Undisturbed
 ) -> None:
-    for number in range(KILLS // 8):
-        lake = ready_for(job, tmp_path / str(number))
+    for _ in range(KILLS // 8):
+        lake = ready()
         moment = random.uniform(0.3, 1.1) * undisturbed.seconds
-        died = killed_at(lake.workspace.folder, job, -1, after=moment)
-        assert died.returncode in (-9, 0), died.stderr
-        check_after_a_kill(lake, undisturbed, f"killed after {moment} seconds")
+        killed_at(lake.workspace.folder, job, -1, after=moment)
+        check_after_a_kill(lake, job, undisturbed, f"killed after {moment} seconds")
+
+
+@pytest.mark.parametrize("point", range(3))
+def test_killed_again_while_it_recovers_it_still_ends_in_the_same_state(
+    job: str, ready: Callable[[], Lake], undisturbed: Undisturbed, point: int
+) -> None:
+    lake = ready()
+    assert killed_at(lake.workspace.folder, job, undisturbed.changes - 3).was_killed
+    assert killed_at(lake.workspace.folder, "sync", point).was_killed
+    check_after_a_kill(lake, job, undisturbed, f"killed once more before change {point}")
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("step", ["stage", "dedupe", "publish"])
+def test_a_driver_killed_while_spark_works_for_it_changes_nothing(tmp_path: Path, step: str) -> None:
+    lake = Lake(tmp_path / "workspace", InProcess())
+    lake.put(*(track("AB"[n % 2], f"m{n}", properties={f"p{k}": n * k for k in range(30)}) for n in range(20_000)))
+    program = Path(sys.executable).with_name("eventlake")
+    process = subprocess.Popen([program, "sync"], cwd=lake.workspace.folder, start_new_session=True)
+    try:
+        deadline = time.monotonic() + 120
+        while not (runs := lake.workspace.runs.latest(1)) or runs[0].step != step:
+            assert process.poll() is None, f"it ended before the step {step} was seen"
+            assert time.monotonic() < deadline
+            time.sleep(0.002)
+        process.kill()
+        assert process.wait() == -signal.SIGKILL
+    finally:
+        with suppress(ProcessLookupError):
+            os.killpg(process.pid, signal.SIGKILL)  # Java too
+    assert lake.workspace.runs.latest(1)[0].status == "running"
+    assert lake.sync()[0]["books"]["loaded"] == 20_000
+    assert lake.workspace.runs.latest(2)[1].status == "failed"
+    assert verify(lake.workspace, lake.source, lake.runner) == []
+    assert not lake.staged()
+
+
+# What a run had staged is gone: a bucket's rule may remove it, or a person who makes room
+
+
+COMMITS = "segment-data/commits"
+
+
+@pytest.mark.timeout(600)
+@pytest.mark.parametrize(
+    "step", [pytest.param(1, marks=pytest.mark.long, id="all"), pytest.param(4, id="every fourth")]
+)
+def test_a_run_whose_staged_files_are_gone_is_undone_and_done_again(
+    job: str, ready: Callable[[], Lake], undisturbed: Undisturbed, step: int
+) -> None:
+    after_the_manifest = killed_at(ready().workspace.folder, job, -1, since=COMMITS).changes
+    undone = 0
+    for point in range(0, after_the_manifest, step):
+        lake = ready()
+        assert killed_at(lake.workspace.folder, job, point, since=COMMITS).was_killed
+        run_id = lake.workspace.runs.latest(1)[0].run_id
+        lake.workspace.storage.delete_folder("segment-stage")
+        when = f"killed before change {point} after the manifest"
+        check_after_a_kill(lake, job, undisturbed, when)
+        ended = lake.workspace.runs.get(run_id)
+        if ended.status == "failed":
+            undone += 1
+            assert ended.report
+            assert ended.report[0]["error_code"] == "staging_lost"
+            assert "was undone" in ended.report[0]["error"]
+            assert not lake.workspace.storage.stat(f"{COMMITS}/source=src1/{run_id}.json")
+    assert 0 < undone <= after_the_manifest // step
+
+
+def test_a_run_whose_staged_files_vanish_while_it_commits_says_what_the_next_one_does(tmp_path: Path) -> None:
+    lake = filled(tmp_path / "workspace")
+
+    class Sweeping(InProcess):
+        """After the last step somebody makes room on the disk."""
+
+        def run(self, function: Callable[[Any, Any], Any], *args: Any, **kwargs: Any) -> list[Any]:
+            results = super().run(function, *args, **kwargs)
+            if function.__name__ == "publish":
+                lake.workspace.storage.delete_folder("segment-stage")
+            return results
+
+    lake.runner = Sweeping()
+    with pytest.raises(StagingLostError, match="files are gone") as caught:
+        lake.sync()
+    assert "loaded by the next" in caught.value.fix
+    lake.runner = InProcess()
+    assert lake.sync()[0]["books"]["loaded"] == 2
+    assert verify(lake.workspace, lake.source, lake.runner) == []
+
+
+def test_data_files_that_were_deleted_after_the_ledger_knew_them_do_not_hold_up_recovery(tmp_path: Path) -> None:
+    lake = filled(tmp_path / "workspace")
+    changes = killed_at(filled(tmp_path / "other").workspace.folder, "sync", -1, since=COMMITS).changes
+    for point in range(changes):  # until the ledger has the run
+        lake = filled(tmp_path / str(point))
+        killed_at(lake.workspace.folder, "sync", point, since=COMMITS)
+        run_id = lake.workspace.runs.latest(1)[0].run_id
+        if lake.workspace.ledger.has_recorded(run_id):
+            break
+    assert lake.workspace.runs.get(run_id).status == "running"
+    gone = next(file for file in lake.workspace.ledger.data_files("src1") if file.run_id == run_id)
+    lake.workspace.storage.delete(gone.path)
+    lake.sync()
+    assert lake.workspace.runs.get(run_id).status == "finished"
+    findings = verify(lake.workspace, lake.source, lake.runner)
+    assert [finding.kind for finding in findings] == ["data_file_gone", "rows"]
+    repair(lake.workspace, lake.source, findings, lake.runner)
+    assert verify(lake.workspace, lake.source, lake.runner) == []
 
 
 def test_old_staging_folders_are_removed_and_young_ones_of_others_stay(tmp_path: Path) -> None:

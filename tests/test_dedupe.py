@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from conftest import Lake, SetClock, track
+from conftest import InProcess, Lake, SetClock, track
 from eventlake.runners.spark import SparkRunner
 
 
@@ -36,6 +36,23 @@ def test_a_copy_after_the_look_back_is_a_new_row(lake: Lake, clock: SetClock) ->
     assert len(lake.rows("track_clicked")) == 10
 
 
+def days_with_syncs(lake: Lake, clock: SetClock, days: int) -> None:
+    for day in range(days):
+        clock.forward(hours=24)
+        lake.sync_of(track(message_id=f"day {day}"))
+
+
+@pytest.mark.parametrize(("days", "is_copy"), [(1, True), (2, True), (3, True), (4, False)])
+def test_the_look_back_ends_after_as_many_days_as_are_set(tmp_path: Path, days: int, is_copy: bool) -> None:
+    """With three days, a message of the third day before today is still known, one of the fourth is not."""
+    clock = SetClock()
+    lake = Lake(tmp_path / "workspace", InProcess(), clock=clock)
+    lake.workspace.sources.change("web", {"lookback_days": "3"})
+    lake.sync_of(track())
+    days_with_syncs(lake, clock, days)
+    assert counts(lake.sync_of(track())) == ((0, 1) if is_copy else (1, 0))
+
+
 def test_days_without_a_sync_do_not_shorten_the_look_back(lake: Lake, clock: SetClock) -> None:
     lake.sync_of(track())
     clock.forward(hours=24 * 30)
@@ -45,7 +62,7 @@ def test_days_without_a_sync_do_not_shorten_the_look_back(lake: Lake, clock: Set
 def test_an_unlimited_look_back_never_forgets(lake: Lake, clock: SetClock) -> None:
     lake.workspace.sources.change("web", {"lookback_days": "unlimited"})
     lake.sync_of(track())
-    clock.forward(hours=24 * 1000)
+    days_with_syncs(lake, clock, 9)
     assert counts(lake.sync_of(track())) == (0, 1)
 
 
@@ -78,7 +95,7 @@ def test_a_file_is_loaded_once_and_a_changed_file_adds_only_what_is_new(lake: La
     lake.put(track(message_id="m1"), name="a.gz")
     assert counts(lake.sync()) == (1, 0)
     assert lake.sync()[0]["notices"] == ["No data found"]
-    clock.forward(hours=24 * 100)  # long after the look-back
+    days_with_syncs(lake, clock, 9)  # more than the look-back
     lake.put(track(message_id="m1"), track(message_id="m2"), name="a.gz")
     assert counts(lake.sync()) == (1, 1)
 

@@ -10,20 +10,25 @@ from typing import Any
 
 import pytest
 from pydantic import BaseModel
+from typer import BadParameter
 from typer.main import get_command
 
 from conftest import InProcess, Lake, track
 from eventlake.cli.main import app
 from eventlake.control.settings import FIXED_ONCE_LOADED, SourceSettings
 from eventlake.errors import EventLakeError
-from eventlake.reports.columns import REPORT_COLUMNS
+from eventlake.lake import ids
+from eventlake.lake.report_columns import REPORT_COLUMNS
 from eventlake.schema.cast import REASONS
 from eventlake.sync import jobs
+from eventlake.sync.steps import Sizes
 from eventlake.workspace import Settings
 
 ROOT = Path(__file__).parent.parent
 DOCS = ROOT / "docs"
 PAGES = sorted([*ROOT.glob("*.md"), *DOCS.rglob("*.md")])
+
+USAGE_ERROR: Any = BadParameter.__base__  # what the parser raises; Typer has no name for it
 
 _LINK = re.compile(r"\[[^\]]*\]\(([^)\s]+)\)")
 _FENCE = re.compile(r"^```.*?\n(.*?)^```", re.MULTILINE | re.DOTALL)
@@ -106,7 +111,7 @@ def test_every_environment_variable_is_named() -> None:
     assert set(re.findall(r"^\| `(EVENTLAKE_\w+)`", page("settings.md"), re.MULTILINE)) == variables
 
 
-@pytest.mark.parametrize("name", REPORT_COLUMNS)
+@pytest.mark.parametrize("name", [column.name for column in REPORT_COLUMNS])
 def test_every_column_of_the_reports_is_described(name: str) -> None:
     assert f"`{name}`" in page("reports.md")
 
@@ -119,6 +124,8 @@ def real_reports(lake: Lake) -> Iterator[dict[str, Any]]:
     lake.put_bytes(b"\x1f\x8b", name="broken.gz")
     yield from lake.sync()
     yield from lake.run(jobs.replay(lake.source, 0, 1 << 52))
+    yield from lake.sync_of(*(track("Junk", f"j{n}", properties={"n": n or "none"}) for n in range(3)))
+    yield from lake.run(jobs.drop(lake.source, "track_junk"))
     for raw in (lake.root / "segment-logs").rglob("*.gz"):
         raw.unlink()
     with pytest.raises(EventLakeError):
@@ -131,12 +138,54 @@ def test_every_field_of_real_reports_is_described(tmp_path: Path) -> None:
     assert {line["status"] for line in lines} == {"finished", "failed"}
     names = {name for line in lines for name in line} | {name for line in lines for name in line.get("books", ())}
     assert {"failed_files", "refused_columns", "rescued", "rewritten", "carried_over", "error_code"} <= names
+    assert {"type_reasons", "dropped_rows"} <= names
     assert sorted(name for name in names if f"`{name}`" not in page("reports.md")) == []
 
 
 @pytest.mark.parametrize("reason", sorted(REASONS - {"not a string"}))  # everything is a string
 def test_every_reason_of_a_cast_is_explained(reason: str) -> None:
     assert f'"{reason}"' in page("types-and-rescue.md")
+
+
+# Sizes
+
+
+def sizes_in_words() -> dict[str, list[str]]:
+    """What ARCHITECTURE.md must say of each step."""
+    sizes = Sizes()
+    plan, stage, publish = sizes.plan, sizes.stage, sizes.publish
+    return {
+        "stage": [
+            f"about {plan.bytes_per_stage_task >> 20} MiB of compressed raw files",
+            f"{plan.files_per_stage_task} files each",
+            f"reads {stage.read.block >> 20} MiB at a time",
+            f"A line over {stage.read.longest_line >> 20} MiB is not held",
+            f"When {stage.bytes_at_once >> 20} MiB of lines are there",
+            f"{stage.fewest_at_once:,} or more as columns",
+            f"{stage.columns.lines_at_once:,} of them at a time",
+            f"written out at {stage.rows_per_chunk:,} per table",
+            f"when {stage.bytes_in_buffers >> 20} MiB of raw lines are held",
+            f"Ids are written out at {stage.ids_per_segment:,}",
+        ],
+        "dedupe": [
+            f"one up to {plan.ids_for_one_share:,} messages",
+            f"more from {plan.ids_per_share:,} messages each",
+            f"up to {ids.BUCKETS} ",
+        ],
+        "publish": [
+            f"{plan.fewest_rows_per_share:,} to {plan.most_rows_per_share:,} rows per share",
+            f"{publish.rows_at_once:,} rows at a time",
+            f"at most {publish.files.open_files} open Parquet files",
+            f"with {publish.files.bytes_in_memory >> 20} MiB in memory",
+        ],
+    }
+
+
+@pytest.mark.parametrize("step", sizes_in_words())
+def test_the_sizes_that_are_told_are_those_of_the_code(step: str) -> None:
+    memory = (ROOT / "ARCHITECTURE.md").read_text().partition("\n## Memory and parallelism\n")[2]
+    row = next(line for line in memory.splitlines() if line.startswith(f"| {step} |"))
+    assert [words for words in sizes_in_words()[step] if words not in row] == []
 
 
 # Links
@@ -191,6 +240,7 @@ def check_command(text: str) -> None:
     words = [word for word in shlex.split(text, comments=True) if not word.startswith((">", "2>"))]
     command: Any = get_command(app)
     while inner := getattr(command, "commands", None):
+        assert words, "a command is missing"
         while words[0].startswith("-"):
             assert words[0] in options(command), f"there is no option {words[0]}"
             words = words[2:] if words[0] == "-C" else words[1:]
@@ -208,9 +258,20 @@ def test_there_are_commands_to_check() -> None:
     assert {"README.md", "docs/tutorial.md", "docs/cli.md", "docs/replay.md"} <= {where for where, _ in SHOWN}
 
 
-@pytest.mark.parametrize("wrong", ["snyc web", "sync web --quickly", "retype web.page", "-X sync", "source"])
-def test_a_wrong_command_would_be_noticed(wrong: str) -> None:
-    with pytest.raises(BaseException):  # noqa: B017, PT011 - an assertion, or whatever the parser raises
+@pytest.mark.parametrize(
+    ("wrong", "told"),
+    [
+        ("snyc web", "there is no command snyc"),
+        ("-X sync", "there is no option -X"),
+        ("source", "a command is missing"),
+        ("source --help", "there is no option --help"),
+        ("sync web --quickly", "No such option: --quickly"),
+        ("retype web.page", "Missing parameter: column"),
+        ("sync --wait soon", "should be a valid number"),
+    ],
+)
+def test_a_wrong_command_would_be_noticed(wrong: str, told: str) -> None:
+    with pytest.raises((AssertionError, USAGE_ERROR), match=re.escape(told)):
         check_command(wrong)
 
 
@@ -226,3 +287,14 @@ def test_every_promise_names_tests_that_exist() -> None:
     assert missing == []
     for promise in text.split("\n## ")[1:]:
         assert "*Proved by* `tests/" in promise.replace("\n", " "), promise.splitlines()[0]
+
+
+def test_every_row_of_the_table_of_protections_names_a_test_that_exists() -> None:
+    rows = re.findall(r"^\| (?!against|---)(.*) \|$", page("security.md").partition("\n## ")[0], re.MULTILINE)
+    assert len(rows) >= 7
+    tests = Path(__file__).parent
+    for row in rows:
+        proof = row.split(" | ")[-1]
+        file, *names = re.findall(r"`([^`]+)`", proof)
+        assert names, row
+        assert [name for name in names if f"def {name}(" not in (tests.parent / file).read_text()] == []

@@ -7,7 +7,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from eventlake.schema.declared import TypeRules, parse
 from eventlake.schema.evolve import Column, Evidence, SchemaChange, Sighting, TableSchema, evolve, join
+from eventlake.schema.tallies import Tally
 from eventlake.schema.types import ENVELOPE_TYPES, ColumnType, Seen, infer
 
 NAMES = st.sampled_from([*ENVELOPE_TYPES, *"abcdefgh", "properties_price", "traits_age"])
@@ -16,6 +18,10 @@ SIGHTINGS = st.builds(
     st.integers(1, 127).map(Seen),
     st.integers(1, 10),
     st.sampled_from(["/a", "/A", "/a_", "/b", "/properties/price"]),
+    st.lists(
+        st.builds(Tally, st.sampled_from(Seen), st.integers(1, 10), st.sampled_from(["1", "n/a", "x"])),
+        unique_by=lambda tally: tally.seen,
+    ).map(lambda tallies: tuple(sorted(tallies, key=lambda tally: tally.seen.value))),
 )
 EVIDENCE = st.dictionaries(NAMES, SIGHTINGS, max_size=12)
 SCHEMAS = st.lists(
@@ -59,6 +65,25 @@ def test_joined_evidence_holds_all_that_was_seen(parts: list[Evidence]) -> None:
         assert sighting.values == sum(one.values for one in of_column)
         assert all(one.seen in sighting.seen for one in of_column)
         assert sighting.pointer == min(one.pointer for one in of_column)
+
+
+def test_what_was_seen_of_a_column_is_counted_by_kind_over_all_parts() -> None:
+    numbers, texts = Tally(Seen.INTEGER, 9, "1"), Tally(Seen.TEXT, 1, "n/a")
+    one = Sighting.of((numbers, texts), "/b")
+    assert one == Sighting(Seen.INTEGER | Seen.TEXT, 10, "/b", (numbers, texts))
+    both = one.joined(Sighting.of((Tally(Seen.INTEGER, 2, "3"),), "/a"))
+    assert both == Sighting(Seen.INTEGER | Seen.TEXT, 12, "/a", (Tally(Seen.INTEGER, 11, "1"), texts))
+
+
+def test_a_type_that_is_declared_for_one_table_is_given_there_with_the_reason() -> None:
+    rules = TypeRules(parse("page:price=decimal"))
+    evidence = seen(price=Seen.INTEGER, size=Seen.INTEGER)
+    there = evolve(TableSchema(), evidence, table="page", rules=rules)
+    assert [column.type for column in there.added] == [ColumnType.DECIMAL, ColumnType.BIGINT]
+    assert there.reasons == {"price": "declared: page:price=decimal(38,6)"}
+    for elsewhere in (evolve(TableSchema(), evidence, rules=rules), evolve(TableSchema(), evidence, table="page")):
+        assert [column.type for column in elsewhere.added] == [ColumnType.BIGINT] * 2
+        assert elsewhere.reasons == {}
 
 
 def test_joining_changes_none_of_the_parts() -> None:

@@ -3,7 +3,9 @@
 import contextlib
 import json
 import re
+import sys
 from collections import Counter
+from types import FrameType
 from typing import Any
 
 import pytest
@@ -11,8 +13,9 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 from msgspec import Raw
 
-from eventlake.schema import exact_json
+from eventlake.schema import exact_json, numbers
 from eventlake.schema.exact_json import NotJsonError, Parsed, json_text, parse
+from eventlake.schema.rescue import Rescued
 from strategies import (
     EMPTY,
     Constant,
@@ -333,10 +336,130 @@ def test_no_bytes_break_the_reader(line: bytes) -> None:
         assert_nothing_is_lost(line)
 
 
-def test_the_fast_reader_is_taken_for_an_ordinary_line(monkeypatch: pytest.MonkeyPatch) -> None:
-    def refuse(_: bytes) -> Parsed:
-        raise AssertionError("the slow reader was asked")
+def calls_of_slow_reader(line: bytes) -> int:
+    """How often Python's own JSON module, which takes twenty times as long, is called to read a line."""
+    calls = 0
 
-    monkeypatch.setattr(exact_json, "_parse_slowly", refuse)
+    def count(frame: FrameType, event: str, _: Any) -> None:
+        nonlocal calls
+        calls += event == "call" and frame.f_globals.get("__name__") == json.decoder.__name__
+
+    sys.setprofile(count)
+    try:
+        parse(line)
+    finally:
+        sys.setprofile(None)
+    return calls
+
+
+def test_the_fast_reader_is_taken_for_an_ordinary_line() -> None:
     line = '{"type":"track","url":"https://a.b:80/?q=\\"x\\"","time":"2026-11-15T10:20:30Z","n":[1.5,{"é":null}]}'
     assert parse(line.encode()).value["url"] == 'https://a.b:80/?q="x"'
+    assert calls_of_slow_reader(line.encode()) == 0
+    assert calls_of_slow_reader(b'{"a":1,"a":2}') > 0
+
+
+# What was rescued, and what a collector adds
+
+
+def test_entries_of_rescued_data_are_read_with_every_digit_and_without_their_marks() -> None:
+    text = '{"/a":{"value":1.10,"reason":"one"},"/a~#2":{"value":{"b":1,"b":2},"reason":"two"}}'
+    assert exact_json.rescued_in(text) == [Rescued("/a", "1.10", "one"), Rescued("/a", '{"b":1,"b":2}', "two")]
+    assert exact_json.rescued_in("{}") == []
+
+
+@pytest.mark.parametrize(
+    ("sent", "stored", "expected"),
+    [
+        # members of its own first, in their order; then what is new
+        ('{"b":1.10,"a":[1e5]}', {"n": 1}, '{"b":1.10,"a":[1e5],"n":1}'),
+        ('{"a":1}', {"a": 2, "n": None}, '{"a":2,"n":null}'),
+        ('{"a":1}', {"a": None}, '{"a":1}'),
+        ('{"a":1}', {"a": {"b": 2}}, '{"a":{"b":2}}'),
+        # the event's own member of an object stays, as it was sent
+        ('{"o":{"x":1.0}}', {"o": {"x": 5, "y": 2}}, '{"o":{"x":1.0,"y":2}}'),
+        ('{"o":{"x":1,"x":2}}', {"o": {"y": 3}}, '{"o":{"x":1,"x":2,"y":3}}'),
+        # of keys that come twice, the first is the event's, and the others stay
+        ('{"a":1,"a":2}', {"a": 3}, '{"a":3,"a":2}'),
+        # what must not be stored is not, however often it came
+        ('{"k":1,"a":2,"k":3}', {}, '{"a":2}'),
+        ('{"a":2}', {"k": 5}, '{"a":2}'),
+        ('\ufeff {"a":"\\ud800"} ', {"b": 1}, '{"a":"\\ud800","b":1}'),
+    ],
+)
+def test_an_object_grows_and_loses_nothing(sent: str, stored: dict[str, Any], expected: str) -> None:
+    assert exact_json.rewritten(sent.encode(), stored, without=frozenset({"k"})).decode() == expected
+
+
+@pytest.mark.parametrize(
+    ("line", "reason", "message"),
+    [
+        (b'{"a":\xff}', "not_utf8", "byte 5 is not UTF-8"),
+        (b'{"a":1,}', "not_json", "Expecting property name enclosed in double quotes at character 7"),
+        (b"[" * 700 + b"]" * 700, "nested_too_deeply", "700 levels of nesting, more than 650"),
+        (b"[" * 100_000, "nested_too_deeply", "nested too deeply to read"),
+    ],
+)
+def test_the_message_tells_what_is_wrong_with_a_line(line: bytes, reason: str, message: str) -> None:
+    with pytest.raises(NotJsonError) as caught:
+        parse(line)
+    assert (caught.value.reason, str(caught.value)) == (reason, message)
+
+
+@pytest.mark.parametrize(
+    ("opening", "closing", "per_pair"),
+    [("[", "]", 1), ('{"a":', "}", 1), ('{"a":1,"a":[', "]}", 2), ('{"a":[1,', ",2]}", 2)],
+)
+@pytest.mark.parametrize("beside", ["", '"z":1,"z":2,'])
+def test_the_limit_of_nesting_is_exact(opening: str, closing: str, per_pair: int, beside: str) -> None:
+    def line(levels: int) -> bytes:
+        """An object with so many levels below it, not written as briefly as it could be."""
+        return b'{%s"deep": %s}' % (
+            beside.encode(),
+            nested(levels // per_pair, opening, closing, inner="1" + " " * 2000),
+        )
+
+    parse(line(exact_json.MAX_NESTING - 2))
+    assert reason_of(line(exact_json.MAX_NESTING + 2)) == "nested_too_deeply"
+
+
+def test_a_long_line_is_refused_for_its_depth_and_not_for_its_brackets() -> None:
+    many = b'{"a":"' + b"[{" * 2000 + b'","b":[' + b",".join([b"[]"] * 2000) + b"]}"
+    assert parse(many).value["a"] == "[{" * 2000
+
+
+@pytest.mark.parametrize("beside", ["", '"z":1,"z":2,', '"z":NaN,'])
+@pytest.mark.parametrize(("opening", "closing"), [("[", "]"), ('{"a":', "}")])
+@pytest.mark.parametrize("later", ["[1]", '{"x":1}', "[[1]]", '{"x":{"y":1}}'])
+def test_what_stands_behind_a_deep_value_does_not_hide_its_depth(
+    beside: str, opening: str, closing: str, later: str
+) -> None:
+    deep = nested(exact_json.MAX_NESTING + 1, opening, closing).decode()
+    assert reason_of(f'{{{beside}"deep":{deep},"later":{later}}}'.encode()) == "nested_too_deeply"
+
+
+@pytest.mark.parametrize(
+    ("line", "reason"),
+    [
+        (b'{"a":"\\ud800"}', "half a surrogate pair is not text"),
+        (b'{"\\ud800":1}', "half a surrogate pair in the key"),
+        (b'{"a":1,"a":2}', "the same key came before in this object"),
+        (b'{"a":-Infinity}', "-Infinity is not a JSON number"),
+    ],
+)
+def test_it_is_told_why_a_value_was_set_aside(line: bytes, reason: str) -> None:
+    assert [entry.reason for entry in parse(line).set_aside] == [reason]
+
+
+def test_as_many_levels_as_may_be_are_read_and_one_more_is_refused() -> None:
+    def line(levels: int) -> bytes:
+        return b"[[]," + nested(levels - 1, "[", "]") + b"]"  # with one bracket more than levels
+
+    assert parse(line(exact_json.MAX_NESTING)).value[0] == []
+    assert reason_of(line(exact_json.MAX_NESTING + 1)) == "nested_too_deeply"
+
+
+def test_a_whole_number_of_four_thousand_digits_is_a_number_and_a_longer_one_its_text() -> None:
+    """Python makes no integer of much more than that from text."""
+    assert numbers.whole("7" * 4000) == int("7" * 4000)
+    assert numbers.whole("7" * 4001) == Raw(b"7" * 4001)

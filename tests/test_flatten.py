@@ -375,3 +375,32 @@ def test_a_key_that_comes_ten_thousand_times_is_kept_as_often() -> None:
     chunk = flattened(line)
     text = rescue.to_json(chunk.rescued[0])
     assert sorted(entry["value"] for entry in json.loads(text).values()) == list(range(1, 20_000))
+
+
+def test_a_value_whose_column_another_key_has_is_rescued_as_it_was_sent() -> None:
+    chunk = flattened({"aB": 1, "a_b": Number("2.50"), "A B": [3, {"x": Number("1.0")}]}, {"aB": 1, "a_b": {"c": 2}})
+    assert [(entry.pointer, entry.json_text) for entry in chunk.rescued[0]] == [
+        ("/a_b", "2.50"),
+        ("/A B", '[3,{"x":1.0}]'),
+    ]
+    again = flattened({"aB": 1, "a_b": 2}, {"a_b": "x", "aB": ["y"]}, {"aB": Number("1e5"), "a_b": True})
+    assert [entry.json_text for row in range(3) for entry in again.rescued[row]] == ["2", '["y"]', "true"]
+
+
+def test_the_first_place_that_asks_has_a_column_to_itself_for_good() -> None:
+    table = TableColumns(known=["a"], column_limit=2)
+    for _ in range(2):
+        assert table.has_own("a", "/a") is True
+        assert table.has_own("a", "/A") is False
+        assert table.has_own("b", "/b") is True  # the last column that the table may have
+        assert table.has_own("b", "/B") is False
+        assert table.has_own("c", "/c") is False
+    assert table.refused("b", "/B") is None  # to share it, there is room
+    assert table.refused("c", "/c") == "the table has its limit of columns"
+
+
+def test_a_column_that_the_lake_rests_on_is_for_its_owner_only() -> None:
+    table = TableColumns()
+    assert table.has_own("message_id", "/message_id") is False
+    assert table.has_own("message_id", "/messageId") is True
+    assert table.has_own("day", "/day") is False

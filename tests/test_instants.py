@@ -189,3 +189,24 @@ def test_what_is_finer_than_a_microsecond_is_cut(text: str, cut: str) -> None:
 def test_what_is_not_a_full_date_time_is_no_instant(text: str) -> None:
     assert parse(text) is None
     assert parse_all(pa.array([text, "2024-02-29T12:34:56Z"])) is None
+
+
+@pytest.mark.parametrize(
+    ("text", "written"),
+    [
+        ("1970-01-01T00:00:00Z", "1970-01-01T00:00:00.000Z"),
+        ("2024-02-29T12:34:56.7Z", "2024-02-29T12:34:56.700Z"),
+        ("2024-02-29T12:34:56.789999Z", "2024-02-29T12:34:56.789Z"),
+        ("1969-12-31T23:59:59.999999Z", "1969-12-31T23:59:59.999Z"),
+        ("0001-01-01T00:00:00Z", "0001-01-01T00:00:00.000Z"),
+    ],
+)
+def test_segment_is_written_with_three_decimals(text: str, written: str) -> None:
+    instant = parse(text)
+    assert instant
+    assert instants.to_milliseconds(instant.micros) == written
+
+
+@given(st.integers(FIRST, LAST))
+def test_milliseconds_are_cut_and_not_rounded(micros: int) -> None:
+    assert parse(instants.to_milliseconds(micros)) == Instant(micros // 1000 * 1000, exact=True)

@@ -27,7 +27,8 @@ from eventlake.schema.cast import (
     value_text,
 )
 from eventlake.schema.exact_json import encode, parse
-from eventlake.schema.kinds import Kind, Typed, by_kind, seen_in
+from eventlake.schema.kinds import Kind, Typed, by_kind, joined
+from eventlake.schema.tallies import tallied, union
 from eventlake.schema.types import ColumnType, Seen, infer
 from strategies import (
     Number,
@@ -142,7 +143,31 @@ def test_each_json_value_has_its_kind(values: list[Any], kinds: list[Kind]) -> N
     assert [typed.kind for typed in by_kind([as_parsed(value) for value in values])] == kinds
 
 
+def test_whole_numbers_are_those_of_64_bits_also_among_others() -> None:
+    values = ["x", -(2**63) - 1, -(2**63), 2**63 - 1, 2**63, None]
+    assert [(typed.kind, typed.values.type, typed.values.to_pylist()) for typed in by_kind(values)] == [
+        (Kind.TEXT, pa.string(), ["x", None, None, None, None, None]),
+        (Kind.INTEGER, pa.int64(), [None, None, -(2**63), 2**63 - 1, None, None]),
+        (Kind.NUMBER, pa.string(), [None, str(-(2**63) - 1), None, None, str(2**63), None]),
+    ]
+
+
+def test_parts_are_joined_with_nulls_where_they_lack_a_column() -> None:
+    one, other = pa.array([1, None]), pa.array(["x"])
+    whole = joined([(2, {"a": one}), (3, {}), (1, {"b": other, "a": pa.array([4])})])
+    assert {key: values.to_pylist() for key, values in whole.items()} == {
+        "a": [1, None, None, None, None, 4],
+        "b": [None, None, None, None, None, "x"],
+    }
+    assert {key: values.type for key, values in whole.items()} == {"a": pa.int64(), "b": pa.string()}
+    assert joined([]) == {}
+
+
 # What was seen, and the type that follows
+
+
+def seen_in(typed: Typed) -> Seen:
+    return union(tallied(typed))
 
 
 def seen(*values: Any) -> Seen:
@@ -306,6 +331,9 @@ def moment(text: str) -> Any:
         (Number("1e30"), BIGINT, None, TOO_LARGE),
         (Number("9223372036854775807.0"), BIGINT, 2**63 - 1, None),
         (Number("9223372036854775807.5"), BIGINT, None, FRACTION),
+        (Number("9223372036854775808.0"), BIGINT, None, TOO_LARGE),
+        (Number("-9223372036854775808.0"), BIGINT, -(2**63), None),
+        (Number("-9223372036854775809.0"), BIGINT, None, TOO_LARGE),
         (Number("1.10"), DECIMAL, Decimal("1.1"), None),
         (Number("1.10"), STRING, "1.10", None),
         (Number("0.1234567"), DECIMAL, Decimal("0.123457"), ROUNDED),
@@ -331,6 +359,7 @@ def moment(text: str) -> Any:
         ("9223372036854775807", BIGINT, 2**63 - 1, None),
         ("-9223372036854775808", BIGINT, -(2**63), None),
         ("9223372036854775808", BIGINT, None, "not a bigint"),
+        ("-9223372036854775809", BIGINT, None, "not a bigint"),
         ("12", DECIMAL, Decimal(12), None),
         ("12.5", DECIMAL, Decimal("12.5"), None),
         ("12.50", DECIMAL, Decimal("12.5"), SPELLING),
@@ -389,3 +418,40 @@ def test_misfits_name_their_rows() -> None:
     made = cast(column(None, "1", "x", None, "2", "y"), BIGINT)
     assert made.values.to_pylist() == [None, 1, None, None, 2, None]
     assert [(misfit.row, misfit.json_text) for misfit in made.misfits] == [(2, '"x"'), (5, '"y"')]
+
+
+@pytest.mark.parametrize(
+    ("value", "target", "reason"),
+    [
+        (Number("0.1234567"), DECIMAL, ROUNDED),
+        ("2024-02-29T12:00:00.1234567Z", TIMESTAMP, CUT),
+        ("12.50", DECIMAL, SPELLING),
+        ("n/a", DECIMAL, "not a decimal(38,6)"),
+        ("soon", TIMESTAMP, "not a timestamp"),
+        (Number("1e400"), DECIMAL, TOO_LARGE),
+    ],
+)
+def test_a_source_may_do_without_the_originals_of_what_was_rounded_or_cut(
+    value: Any, target: ColumnType, reason: str
+) -> None:
+    kept, dropped = cast(column(value), target), cast(column(value), target, keep_rounded=False)
+    assert [misfit.reason for misfit in kept.misfits] == [reason]
+    assert dropped.misfits == ([] if reason in (ROUNDED, CUT) else kept.misfits)
+    assert dropped.values.equals(kept.values)
+
+
+@pytest.mark.parametrize(
+    ("values", "target", "cells"),
+    [
+        ([Number("1.5"), None, Number("0.1234567"), Number("1e400"), Number("2.25")], DECIMAL, "1.5 - 0.123457 - 2.25"),
+        (
+            ["2024-02-29T12:00:00Z", None, "soon", "2024-02-29T12:00:00.1234567Z"],
+            TIMESTAMP,
+            "12:00:00 - - 12:00:00.123456",
+        ),
+    ],
+)
+def test_odd_values_change_nothing_for_their_neighbours(values: list[Any], target: ColumnType, cells: str) -> None:
+    made = cast(column(*values), target).values.to_pylist()
+    shown = ["-" if cell is None else plain(cell).removesuffix("+00:00").rpartition(" ")[2] for cell in made]
+    assert shown == cells.split()

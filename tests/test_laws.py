@@ -5,6 +5,7 @@ import os
 import random
 import shutil
 import tempfile
+from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import datetime
@@ -40,8 +41,11 @@ def balanced(report: list[dict[str, Any]]) -> bool:
 
 
 def all_rows(lake: Lake, run: str = "") -> dict[str, dict[str, Any]]:
-    """Every row of every table, or only those of one run, by message id."""
-    return {row["message_id"]: {**row, "table": table} for table in lake.tables() for row in lake.rows(table, run=run)}
+    """Every row of every table, or only those of one run, by message id. No message may be in the lake twice."""
+    rows = [{**row, "table": table} for table in lake.tables() for row in lake.rows(table, run=run)]
+    by_id = {row["message_id"]: row for row in rows}
+    assert len(by_id) == len(rows), Counter(row["message_id"] for row in rows).most_common(3)
+    return by_id
 
 
 def with_id(line: bytes, message_id: str) -> bytes:

@@ -152,3 +152,24 @@ def test_any_slug_gives_a_legal_database_name(slug: str) -> None:
     assert re.fullmatch(r"[a-z][a-z0-9_]*", name)
     assert len(name) <= names.MAX_TABLE_LENGTH
     assert name == names.database_name(slug)
+
+
+@pytest.mark.parametrize(
+    ("slug", "name"),
+    [
+        ("web", "web"),
+        ("ios-prod", "ios_prod"),
+        ("My Shop (EU)", "my_shop_eu"),
+        ("--a--b--", "a_b"),
+        ("a__b", "a__b"),
+        ("XxX", "xxx"),
+        ("2024-web", "s_2024_web"),
+        ("---", "source_2aa05671"),
+        ("购买", "source_5e387c47"),
+        ("n" * 200, "n" * 200),
+        ("n" * 201, "n" * 191 + "_3c153145"),
+        ("2" * 199, "s_" + "2" * 189 + "_bf1f6a0f"),
+    ],
+)
+def test_the_database_of_a_slug_never_changes(slug: str, name: str) -> None:
+    assert names.database_name(slug) == name

@@ -8,14 +8,18 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from eventlake.lake.staging import IdSegment, Segment
+from eventlake.schema import declared
+from eventlake.schema.declared import TypeRules
 from eventlake.schema.evolve import Sighting, TableSchema
+from eventlake.schema.tallies import Tally
 from eventlake.schema.types import ColumnType, Seen
 from eventlake.sync import plan
 from eventlake.sync.plan import Staged, TablePlan, combine, packed, plan_table, publish_tasks, stage_tasks
 from eventlake.sync.publish import TableShare
-from eventlake.sync.staged import FileCount, RawFile, StagedTable, StageResult
+from eventlake.sync.staged import HOURS_COUNTED, FileCount, RawFile, StagedTable, StageResult
 
 SIZES = st.integers(0, 100) | st.integers(0, 1 << 30)
+LIMITS = plan.PlanSizes()
 ROWS = st.integers(1, 4096) | st.integers(1, 3_000_000)
 
 
@@ -52,6 +56,11 @@ def test_equal_items_are_spread_evenly() -> None:
     assert sorted(map(len, packed([(item, 5) for item in range(12)], 4))) == [3, 3, 3, 3]
 
 
+def test_the_heaviest_items_are_packed_first_and_the_heaviest_groups_begin() -> None:
+    assert packed([("a", 1), ("c", 3), ("z", 5), ("b", 3)], 2) == [["z", "a"], ["c", "b"]]
+    assert packed([("b", 3), ("c", 2), ("a", 4)], 2) == [["b", "c"], ["a"]]
+
+
 def test_no_items_are_no_groups() -> None:
     assert packed([], 4) == []
 
@@ -71,17 +80,23 @@ def test_every_raw_file_is_staged_by_exactly_one_task(sizes: list[int], parallel
 
 
 def test_large_and_many_files_make_more_tasks_than_there_are_cores() -> None:
-    large = stage_tasks(raw_files([plan.BYTES_PER_STAGE_TASK] * 100), 2)
+    large = stage_tasks(raw_files([LIMITS.bytes_per_stage_task] * 100), 2)
     assert len(large) == 100
-    many = stage_tasks(raw_files([10] * (20 * plan.FILES_PER_STAGE_TASK)), 2)
-    assert {len(task) for task in many} == {plan.FILES_PER_STAGE_TASK}
+    many = stage_tasks(raw_files([10] * (20 * LIMITS.files_per_stage_task)), 2)
+    assert {len(task) for task in many} == {LIMITS.files_per_stage_task}
 
 
 def test_no_core_waits_for_the_last_tasks() -> None:
-    files = raw_files([plan.BYTES_PER_STAGE_TASK // 2] * 50)
+    files = raw_files([LIMITS.bytes_per_stage_task // 2] * 50)
     assert len(stage_tasks(files, 1)) == 25
     assert len(stage_tasks(files, 2)) == 26
     assert len(stage_tasks(files, 4)) == 28
+
+
+def test_to_open_a_file_costs_as_much_as_to_read_some_bytes() -> None:
+    files = raw_files([35, 0, 0, 0, 0, 0])
+    assert stage_tasks(files, 2, plan.PlanSizes(bytes_to_open_a_file=10)) == [files[1:], files[:1]]
+    assert stage_tasks(files, 2, plan.PlanSizes(bytes_to_open_a_file=1)) == [files[:1], files[1:]]
 
 
 # Publishing
@@ -132,7 +147,7 @@ def test_only_a_large_table_is_split(tables: dict[str, list[int]], parallelism: 
     shares = [
         share for task in publish_tasks([plan_of(name) for name in tables], staged, {}, parallelism) for share in task
     ]
-    least, most = plan.ROWS_PER_SHARE
+    least, most = LIMITS.fewest_rows_per_share, LIMITS.most_rows_per_share
     for name, table in staged.tables.items():
         sizes = [sum(segment.rows for segment in share.segments) for share in shares if share.segment_type == name]
         assert len(sizes) == 1 or table.rows > least
@@ -145,6 +160,47 @@ def test_many_small_tables_are_packed_together() -> None:
     tables = {f"track_{number}": [10] for number in range(1000)}
     tasks = publish_tasks([plan_of(name) for name in tables], staged_tables(tables), {}, 2)
     assert [len(task) for task in tasks] == [500, 500]
+    sizes = plan.PlanSizes(fewest_rows_per_share=100)
+    tasks = publish_tasks([plan_of(name) for name in tables], staged_tables(tables), {}, 2, sizes=sizes)
+    assert sorted(len(task) for task in tasks) == [166, 166, 167, 167, 167, 167]
+
+
+@pytest.mark.parametrize(
+    ("rows", "shares", "tasks"),
+    [(5, [5], 1), (30, [10, 10, 10], 3), (65, [10] * 6 + [5], 6), (120, [20] * 6, 6), (600, [40] * 15, 15)],
+)
+def test_a_table_is_split_so_that_every_core_has_a_few_shares_of_it_which_fit_into_memory(
+    rows: int, shares: list[int], tasks: int
+) -> None:
+    sizes = plan.PlanSizes(fewest_rows_per_share=10, most_rows_per_share=40)
+    staged = staged_tables({"track_a": [1] * rows})
+    made = publish_tasks([plan_of("track_a")], staged, {}, 2, sizes=sizes)
+    assert sorted(
+        (sum(segment.rows for segment in share.segments) for task in made for share in task), reverse=True
+    ) == (shares)
+    assert len(made) == tasks
+
+
+def test_a_share_weighs_more_than_its_rows() -> None:
+    tables = {"track_a": [1500], "track_b": [1], "track_c": [1], "track_d": [1], "track_e": [1]}
+    tasks = publish_tasks([plan_of(name) for name in tables], staged_tables(tables), {}, 2)
+    assert [[share.segment_type for share in task] for task in tasks] == [
+        ["track_a", "track_e"],
+        ["track_b", "track_c", "track_d"],
+    ]
+
+
+def test_a_share_tells_where_its_table_has_the_rescued_data_and_the_first_one_which_files_to_carry_from() -> None:
+    sizes = plan.PlanSizes(fewest_rows_per_share=10, most_rows_per_share=10)
+    staged = staged_tables({"track_a": [10, 10], "track_b": [10]})
+    plans = [plan_of("track_a"), plan_of("track_b")]
+    tasks = publish_tasks(plans, staged, {"track_a": ["old.parquet"]}, 1, {"track_a": 7}, sizes)
+    first, second = staged.tables["track_a"].segments
+    assert sorted((share for task in tasks for share in task), key=lambda share: (share[0], share[2])) == [
+        TableShare("track_a", plans[0].columns, (first,), ("old.parquet",), 7),
+        TableShare("track_a", plans[0].columns, (second,), (), 7),
+        TableShare("track_b", plans[1].columns, tuple(staged.tables["track_b"].segments), (), None),
+    ]
 
 
 def test_the_segments_of_a_share_are_read_file_by_file() -> None:
@@ -168,7 +224,7 @@ def result(number: int, table: str, rows: int, seen: Seen) -> StageResult:
         tables={table: staged},
         id_segments=[IdSegment(f"staged-{number}", 1, rows)],
         quarantine=f"quarantine-{number}" if number % 2 else None,
-        refused_tables=["track_z"],
+        refused_tables=Counter(track_z=1),
     )
 
 
@@ -197,17 +253,80 @@ def test_the_order_in_which_tasks_finish_does_not_matter(parts: list[tuple[str, 
         assert table.rows == mixed.tables[name].rows
 
 
+def test_all_that_tasks_found_is_found_by_the_run() -> None:
+    parts = [result(2, "page", 3, Seen.INTEGER), result(1, "page", 4, Seen.TEXT), result(0, "track_a", 5, Seen.TEXT)]
+    parts[0].tables["page"].hours = {1, 2}
+    parts[1].tables["page"].hours = {2, 3}
+    parts[0].refused_tables["track_y"] = 2
+    parts[0].misread_by, parts[2].misread_by = "1.0", "1.1"
+    whole = combine(parts)
+    assert [count.file.number for count in whole.files] == [0, 1, 2]
+    assert whole.tables["page"] == StagedTable(
+        7,
+        parts[0].tables["page"].segments + parts[1].tables["page"].segments,
+        {"a": Sighting(Seen.INTEGER | Seen.TEXT, 7, "/1")},
+        {1, 2, 3},
+    )
+    assert whole.tables["track_a"] == parts[2].tables["track_a"]
+    assert whole.paths == ("staged-0", "staged-1", "staged-2")
+    assert sorted(segment.messages for segment in whole.id_segments) == [3, 4, 5]
+    assert whole.quarantine == ["quarantine-1"]
+    assert whole.refused_tables == {"track_z": 3, "track_y": 2}
+    assert whole.misread_by == {"1.0", "1.1"}
+
+
 # Tables
+
+
+def new_tables(**tables: tuple[int, int]) -> Staged:
+    """Tables that were seen in so many hours, with so many rows."""
+    return Staged(tables={name: StagedTable(rows, hours=set(range(hours))) for name, (hours, rows) in tables.items()})
+
+
+@pytest.mark.parametrize(
+    ("room", "before", "allowed"),
+    [
+        (plan.Room(9, 9), (), None),
+        (plan.Room(5, 4), (), None),
+        (plan.Room(5, 3), (), "beatk"),
+        (plan.Room(4, 4), (), "abetk"),
+        (plan.Room(5, 3), ("c",), "abcek"),
+        (plan.Room(5, 1), (), "bek"),
+        (plan.Room(2, 4), (), "bek"),
+        (plan.Room(2, 1), ("a",), "aek"),
+        (plan.Room(5, 0), (), "ek"),
+        (plan.Room(0, 0), (), "k"),
+    ],
+)
+def test_of_new_tables_those_come_first_that_come_again_or_were_seen_for_long(
+    room: plan.Room, before: tuple[str, ...], allowed: str | None
+) -> None:
+    day = HOURS_COUNTED
+    staged = new_tables(k=(1, 1), e=(day + 9, 1), b=(day - 1, 5), a=(2, 7), t=(2, 7), c=(2, 6))
+    assert plan.tables_within(room, ["k", "gone"], staged, before) == (allowed and frozenset({*allowed, "gone"}))
+
+
+def test_hours_beyond_a_day_do_not_count() -> None:
+    staged = new_tables(a=(HOURS_COUNTED, 1), b=(HOURS_COUNTED + 9, 2), c=(HOURS_COUNTED + 99, 1))
+    assert plan.tables_within(plan.Room(2, 0), [], staged) == frozenset({"a", "b"})
 
 
 @pytest.mark.parametrize("limit", [0, 1, 2, 3, 2000])
 def test_every_table_has_a_message_id_and_a_time_of_receipt(limit: int) -> None:
-    made = plan_table("page", None, {"a": Sighting(Seen.INTEGER, 5, "/a")}, column_limit=limit)
-    assert [column.name for column in made.columns][:2] == ["message_id", "received_at"]
-    assert [column.type for column in made.columns][:2] == [ColumnType.STRING, ColumnType.TIMESTAMP]
+    evidence = {"a": Sighting(Seen.INTEGER, 5, "/a"), "message_id": Sighting(Seen.TEXT, 5, "/messageId")}
+    evidence["type"] = Sighting(Seen.TEXT, 5, "/type")
+    made = plan_table("page", None, evidence, column_limit=limit)
+    columns = {column.name: (column.type, column.pointer) for column in made.columns}
+    assert columns["message_id"] == (ColumnType.STRING, "/messageId")
+    assert columns["received_at"] == (ColumnType.TIMESTAMP, "/receivedAt")
     assert made.is_new
     assert made.added == made.columns
-    assert made.refused == (() if limit > 2 else ("a",))
+    assert made.refused == {3: ("a",), 2000: ()}.get(limit, ("a", "type"))
+
+
+def test_a_table_of_events_that_tell_nothing_has_them_too() -> None:
+    made = plan_table("page", None, {}, column_limit=9)
+    assert [column.pointer for column in made.columns] == ["/messageId", "/receivedAt"]
 
 
 def test_a_table_that_exists_only_grows() -> None:
@@ -220,7 +339,26 @@ def test_a_table_that_exists_only_grows() -> None:
     assert [column.name for column in made.added] == ["b"]
 
 
+def test_declared_types_are_those_of_their_table_and_a_type_that_is_not_what_it_seems_has_a_reason() -> None:
+    rules = TypeRules(declared.parse("track_x:a=decimal"))
+    evidence = {"a": Sighting.of((Tally(Seen.INTEGER, 9, "1"), Tally(Seen.TEXT, 1, "n/a")), "/a")}
+    types = {}
+    for table in ("track_x", "track_y"):
+        made = plan_table(table, None, evidence, column_limit=9, rules=rules)
+        types[table] = made.columns[-1].type
+        assert made.segment_type == table
+        assert list(made.reasons) == ["a"]
+    assert types == {"track_x": ColumnType.DECIMAL, "track_y": ColumnType.STRING}
+
+
 @given(st.integers(0, 10**10), st.integers(1, 500))
 def test_the_search_for_duplicates_has_one_to_as_many_shares_as_buckets(messages: int, parallelism: int) -> None:
     assert 1 <= plan.dedupe_shares(messages, parallelism) <= 256
     assert plan.dedupe_shares(messages, parallelism) <= plan.dedupe_shares(messages * 2, parallelism)
+
+
+def test_few_messages_are_one_share_and_many_are_as_many_as_memory_asks_for() -> None:
+    def shares(messages: int) -> int:
+        return plan.dedupe_shares(messages, 4, plan.PlanSizes(ids_per_share=100, ids_for_one_share=10))
+
+    assert [shares(messages) for messages in (0, 10, 11, 499, 500, 10_000, 10**9)] == [1, 1, 4, 4, 5, 100, 256]

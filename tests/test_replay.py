@@ -7,7 +7,7 @@ from typing import Any
 
 import pyarrow.parquet as pq
 
-from conftest import Lake, SetClock, track
+from conftest import InProcess, Lake, SetClock, track
 from eventlake.events import instants
 from eventlake.schema.types import ColumnType
 from eventlake.sync import jobs
@@ -139,17 +139,27 @@ def test_a_corrected_type_brings_rescued_values_into_the_column(lake: Lake) -> N
     assert [found.kind for found in verify(lake.workspace, lake.source, lake.runner)] == ["raw_file_gone"]
 
 
-def test_a_message_loaded_twice_after_the_look_back_stays_twice(lake: Lake, clock: SetClock) -> None:
-    lake.sync_of(track("A", "m1", receivedAt="2026-11-01T10:00:00Z"))
+def test_a_message_loaded_again_after_the_look_back_stays_as_often_as_it_is(tmp_path: Path) -> None:
+    clock = SetClock()
+    lake = Lake(tmp_path / "workspace", InProcess(), clock=clock)
     lake.workspace.sources.change("web", {"lookback_days": "1"})
-    for day in range(2):
-        clock.forward(hours=24)
-        lake.sync_of(track("B", f"other {day}"))
-    lake.sync_of(track("A", "m1", receivedAt="2026-11-09T10:00:00Z"))
+    times = ["2026-11-01T10:00:00Z", "2026-11-09T10:00:00Z", "2026-11-09T10:00:00Z"]
+    raw = []
+    for number, received in enumerate(times):
+        raw.append(lake.put(track("A", "m1", receivedAt=received)))
+        lake.sync()
+        for day in range(2):
+            clock.forward(hours=24)
+            lake.sync_of(track("B", f"other {number} {day}"))
     before = content(lake, "track_a")
-    assert len(before) == 2
-    lake.run(replay(lake, "2026-10-01T00:00:00Z", "2026-12-01T00:00:00Z"))
-    assert content(lake, "track_a") == before
+    assert len(before) == 3
+    for gone, (rewritten, carried) in [(None, (9, 0)), (raw[0], (8, 1)), (raw[1], (6, 3)), (raw[2], (6, 3))]:
+        if gone:
+            gone.unlink()
+        report = lake.run(replay(lake, "2026-10-01T00:00:00Z", "2026-12-01T00:00:00Z"))
+        assert (report[0]["rewritten"], report[0]["carried_over"], report[0]["row_count"]) == (rewritten, carried, 0)
+        assert content(lake, "track_a") == before
+    assert {found.kind for found in verify(lake.workspace, lake.source, lake.runner)} == {"raw_file_gone"}
 
 
 def test_replay_then_sync_then_replay_again(lake: Lake) -> None:

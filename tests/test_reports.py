@@ -10,13 +10,13 @@ import pytest
 
 from conftest import IN_BUCKETS, Lake, SetClock, track
 from eventlake.errors import EventLakeError, NoSpaceError
+from eventlake.lake.report_columns import REPORT_COLUMNS
 from eventlake.reports import report as reports
-from eventlake.reports.columns import REPORT_COLUMNS
 from eventlake.runners.spark import SparkRunner
 from eventlake.sync import jobs
 from eventlake.sync.run import run
 
-SEGMENT_FIELDS = set(list(REPORT_COLUMNS)[:22])
+SEGMENT_FIELDS = {column.name for column in REPORT_COLUMNS[:22]}
 
 
 def on_disk(lake: Lake) -> list[Path]:

@@ -20,6 +20,8 @@ from collectors import Collector
 from conftest import Lake
 from needs import not_there
 
+pytestmark = pytest.mark.long
+
 CLIENTS = Path(__file__).parent / "clients"
 PACKAGES = [
     "@segment/analytics-node@3.1.0",

@@ -12,6 +12,8 @@ import pytest
 
 from needs import not_there
 
+pytestmark = pytest.mark.long
+
 HERE = Path(__file__).parent
 MODULE = HERE.parent / "deploy" / "terraform" / "aws"
 TOOLS = HERE.parent / "requirements" / "terraform.txt"

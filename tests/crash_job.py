@@ -1,0 +1,113 @@
+"""A run in a process of its own that kills itself, without any clean-up, at its n-th change to lake or database.
+
+Processes are forked from one that has loaded all libraries: hundreds of them start in the time of a few.
+"""
+
+import multiprocessing
+import os
+import signal
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import sqlalchemy as sa
+
+from eventlake.storage.local import LocalStorage
+from eventlake.storage.s3 import S3Storage
+from eventlake.sync import jobs
+from eventlake.sync.run import run
+from eventlake.workspace import Workspace
+from runner_without_spark import InProcess
+
+CHANGES = {"write", "create", "move", "delete", "delete_folder", "open_output"}
+
+_processes = multiprocessing.get_context("forkserver")
+_processes.set_forkserver_preload(["crash_job"])
+
+
+class Ended(NamedTuple):
+    """How a run ended that was to be killed."""
+
+    was_killed: bool
+    changes: int  # before its end, if it was not
+
+
+class CountedStorage(LocalStorage):
+    """A lake on a disk that tells before it changes anything."""
+
+    before_change: Callable[[str], None]
+
+    def attempt(self, method: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
+        if method.__name__ in CHANGES:
+            self.before_change(f"{method.__name__} {args[0]}")
+        return super().attempt(method, *args, **kwargs)
+
+    def settle(self) -> None:
+        self.before_change("settle")
+        super().settle()
+
+
+def counted(workspace: Workspace, before_change: Callable[[str], None]) -> None:
+    """Let a workspace tell before each change to its lake and to its database."""
+    sa.event.listen(workspace.engine, "commit", lambda _: before_change("database"))
+    storage = workspace.storage
+    if isinstance(storage, S3Storage):  # every request that changes something: a move is two
+
+        def before_send(request: Any, **_: Any) -> None:
+            if request.method not in ("GET", "HEAD"):
+                before_change(f"{request.method} {request.url}")
+
+        storage._client.meta.events.register("before-send.s3", before_send)
+    else:
+        on_disk = CountedStorage(storage.root, timeout=storage.timeout)
+        on_disk.before_change = before_change
+        workspace.__dict__["storage"] = on_disk
+
+
+def carried_out(workspace: Workspace, kind: str) -> None:
+    source = workspace.sources.get("web")
+    job = {"sync": jobs.sync, "replay": lambda one: jobs.replay(one, None, None), "rebuild": _renamed}[kind](source)
+    run(workspace, job, InProcess())
+
+
+def _renamed(source: Any) -> jobs.Job:
+    settings = source.settings.model_copy(update={"table_prefix": "x"})
+    return jobs.rebuild(source._replace(settings=settings))
+
+
+def _die_at(folder: Path, kind: str, last: int, since: str, told: Any) -> None:
+    made = 0
+    counts = not since
+
+    def tick(what: str) -> None:
+        nonlocal made, counts
+        if counts and made == last:
+            os.kill(os.getpid(), signal.SIGKILL)
+        made += counts
+        counts = counts or since in what
+
+    workspace = Workspace.open(folder)
+    counted(workspace, tick)
+    carried_out(workspace, kind)
+    told.send(made)
+
+
+def killed_at(folder: Path, kind: str, change: int, *, since: str = "", after: float | None = None) -> Ended:
+    """Carry out a job that dies at a change, or after some seconds, or not at all.
+
+    Changes are counted from the beginning, or from the one whose name contains `since`.
+    """
+    here, there = _processes.Pipe(duplex=False)
+    process = _processes.Process(target=_die_at, args=(folder, kind, change, since, there))
+    process.start()
+    there.close()
+    process.join(after)
+    if process.is_alive():
+        process.kill()
+        process.join()
+    try:
+        changes = here.recv()
+    except EOFError:
+        changes = 0
+    assert process.exitcode in (0, -signal.SIGKILL), f"the run failed: exit code {process.exitcode}"
+    return Ended(process.exitcode != 0, changes)
