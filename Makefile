@@ -1,11 +1,12 @@
 # PYTHON chooses the interpreter (another one makes .venv anew); ARGS is handed to the command of demo, test,
-# bench and lock.
+# mutants, bench and lock.
 
 UV ?= uv
 ARGS ?=
 
 VENV := .venv
 BIN := $(VENV)/bin
+AUDIT_VENV := $(VENV)/audit
 PIP_INSTALL := $(BIN)/python -m pip install -qq --disable-pip-version-check
 
 # One empty file for each finished step of the set-up: what is done is not done again.
@@ -43,24 +44,50 @@ demo: $(RUN_DONE) ## Tour a lake in a scratch folder; installs only what running
 setup: $(DEV_DONE) ## Install everything for development into .venv.
 	@echo "ready: $(BIN)/eventlake"
 
+# Property tests try other examples each time: make test SEED=… tries those of another run again.
+SEED := $(shell date +%s)
+
 # Two files of tests at a time, each with servers of its own: half of the time tests wait for something.
-TWO_AT_A_TIME := --numprocesses 2 --dist loadfile
+PYTEST := $(BIN)/python -m pytest --numprocesses 2 --dist loadfile --hypothesis-seed=$(SEED)
 
 .PHONY: test
-test: $(DEV_DONE) ## Run the tests; ARGS="-k java" runs some of them.
-	$(BIN)/python -m pytest $(TWO_AT_A_TIME) $(ARGS)
+test: $(DEV_DONE) ## Run the tests, but for the long ones; ARGS="-k java" runs some of them.
+	$(PYTEST) -m "not long" $(ARGS)
+
+.PHONY: test-long
+test-long: $(DEV_DONE) ## Run the long tests: every point at which a run can be killed, large loads, foreign SDKs.
+	$(PYTEST) -m long $(ARGS)
 
 # What tests say of runs, once more with every lake in a bucket of a real S3 server.
-ON_S3 := $(patsubst %,tests/test_%.py,books columns crash dedupe replay reports verify)
+ON_S3 := $(patsubst %,tests/test_%.py,books columns crash dedupe index replay reports verify)
 
 .PHONY: test-s3
 test-s3: $(DEV_DONE) ## Run the tests of syncs, crashes and verify with lakes in buckets.
-	EVENTLAKE_TEST_LAKE=s3 $(BIN)/python -m pytest $(TWO_AT_A_TIME) $(ON_S3) $(ARGS)
+	EVENTLAKE_TEST_LAKE=s3 $(PYTEST) -m "not long" $(ON_S3) $(ARGS)
+
+# And with every workspace database on a real PostgreSQL server. Spark has no part in it.
+ON_POSTGRES := $(patsubst %,tests/test_%.py,admission books catalog crash dedupe index leases migrations replay \
+  reports settings verify)
+
+.PHONY: test-postgres
+test-postgres: $(DEV_DONE) ## Run the tests of databases, syncs and crashes with databases on PostgreSQL.
+	EVENTLAKE_TEST_DATABASE=postgres EVENTLAKE_TEST_RUNNER=process $(PYTEST) -m "not long" $(ON_POSTGRES) $(ARGS)
+
+.PHONY: screens
+screens: $(DEV_DONE) ## Write the screens of README and tutorial anew from what the program prints.
+	EVENTLAKE_UPDATE_SCREENS=1 $(BIN)/python -m pytest -q tests/test_screens.py
 
 .PHONY: torture
 torture: $(DEV_DONE) ## Kill hundreds of runs and load 100,000 hostile events; most of an hour.
 	EVENTLAKE_KILLS=300 EVENTLAKE_EXAMPLES=300 EVENTLAKE_EVENTS=100000 $(BIN)/python -m pytest tests/test_crash.py tests/test_faults.py \
 	  tests/test_storage.py tests/test_laws.py --timeout 7200 $(ARGS)
+
+# In an environment of its own: mutmut does not go together with the pytest of the other.
+MUTANTS := .venv-mutants
+
+.PHONY: mutants
+mutants: $(MUTANTS)/.done ## Change the code and see whether tests notice; ARGS="schema/evolve" takes some modules.
+	$(MUTANTS)/bin/python tests/mutants.py $(ARGS)
 
 .PHONY: check
 check: $(DEV_DONE) ## Check style, formatting, types and the import rules.
@@ -97,6 +124,9 @@ pyproject = $(PYTHON) -c 'import tomllib; print(*tomllib.load(open("pyproject.to
 LOCK := $(UV) pip compile --quiet --generate-hashes --universal --fork-strategy fewest --python-version 3.11 \
   --custom-compile-command "make lock"
 
+# What runs with the extra `aws`, from which `eventlake package` is built: it is shipped with eventlake.
+PACKAGE_LOCK := src/eventlake/runners/package.txt
+
 # hatchling asks for it only when it installs in place, so pyproject.toml does not name it
 EDITABLE_NEEDS := editables
 
@@ -104,18 +134,28 @@ EDITABLE_NEEDS := editables
 lock: ## Pin every dependency of pyproject.toml by hash (needs uv); ARGS=--upgrade takes newer versions.
 	@command -v $(UV) >/dev/null || { echo "make lock needs uv: pip install uv, or make lock UV=path/to/uv" >&2; exit 1; }
 	$(LOCK) $(ARGS) pyproject.toml -o requirements/run.txt
-	$(LOCK) $(ARGS) pyproject.toml --group dev -c requirements/run.txt -o requirements/dev.txt
+	$(LOCK) $(ARGS) pyproject.toml --extra aws --extra postgres --group dev -c requirements/run.txt -o requirements/dev.txt
+	$(LOCK) $(ARGS) pyproject.toml --extra aws -c requirements/dev.txt --no-annotate -o $(PACKAGE_LOCK)
 	$(LOCK) $(ARGS) --group bench -c requirements/dev.txt -o requirements/bench.txt
+	$(LOCK) $(ARGS) pyproject.toml --extra postgres --group mutants -c requirements/run.txt -o requirements/mutants.txt
 	$(LOCK) $(ARGS) --group spark35 -o requirements/spark35.txt
+	$(LOCK) $(ARGS) --group audit -o requirements/audit.txt
 	$(LOCK) $(ARGS) --group terraform -o requirements/terraform.txt
 	@build=$$($(call pyproject,["build-system"]["requires"])) && printf '%s\n' "$$build" $(EDITABLE_NEEDS) | \
 	  $(LOCK) $(ARGS) --no-annotate - -c requirements/dev.txt -o requirements/build.txt
 	@java=$$($(call pyproject,["project"]["optional-dependencies"]["java"])) && echo "$$java" | \
 	  $(LOCK) $(ARGS) --no-annotate - -o requirements/java.txt
 
+# What people run, what builds it and what it is developed with.
+AUDITED := $(patsubst %,requirements/%.txt,run java build dev) $(PACKAGE_LOCK)
+
+.PHONY: audit
+audit: $(DONE)/audit ## Look up every pinned package in the database of known vulnerabilities; needs the network.
+	$(BIN)/python .ci/audit.py $(AUDIT_VENV)/bin/pip-audit $(AUDITED)
+
 .PHONY: clean
-clean: ## Remove .venv, caches and built packages; a demo lake stays.
-	rm -rf $(VENV) .hypothesis .import_linter_cache .mypy_cache .pytest_cache .ruff_cache build dist
+clean: ## Remove environments, caches and built packages; a demo lake stays.
+	rm -rf $(VENV) $(MUTANTS) .hypothesis .import_linter_cache .mypy_cache .pytest_cache .ruff_cache build dist
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
 # The steps of the set-up
@@ -155,7 +195,19 @@ $(DONE)/dev: $(DONE)/run requirements/dev.txt
 	@$(PIP_INSTALL) --require-hashes -r requirements/dev.txt
 	@touch $@
 
+$(DONE)/audit: $(VENV_DONE) requirements/audit.txt
+	@echo "installing pip-audit into an environment of its own…"
+	@$(PYTHON) -m venv --clear $(AUDIT_VENV)
+	@$(AUDIT_VENV)/bin/python -m pip install -qq --disable-pip-version-check --require-hashes -r requirements/audit.txt
+	@touch $@
+
 $(DONE)/bench: $(DONE)/dev requirements/bench.txt
 	@echo "installing what eventlake is measured against…"
 	@$(PIP_INSTALL) --require-hashes -r requirements/bench.txt
+	@touch $@
+
+$(MUTANTS)/.done: requirements/mutants.txt
+	@echo "making $(MUTANTS), with $(call packages,$<) packages…"
+	@$(PYTHON) -m venv --clear $(MUTANTS)
+	@$(MUTANTS)/bin/python -m pip install -qq --disable-pip-version-check --require-hashes -r $<
 	@touch $@

@@ -32,7 +32,8 @@ def write_index(folder: Path, slug: str, messages: int) -> None:
         with place.storage.open_output(path) as sink:
             ids.write(sink, made_up)
         file = IndexFile(path, run_id, len(made_up), f"{ids.checksum(made_up):032x}", synced_at=at)
-        place.ledger.record(Entry(run_id, source.id, at, report=[], index_files=[file]))
+        with place.leases.held(source.id) as lease:
+            place.ledger.record(Entry(run_id, source.id, at, report=[], index_files=[file]), lease)
     place.engine.dispose()
 
 
