@@ -385,7 +385,7 @@ def staged(folder: Path, files: list[list[bytes]], sizes: StageSizes) -> Staged:
         path = f"segment-logs/s/1700000000000/{number}"
         storage.write(path, b"\n".join(lines))
         raw.append(RawFile(number, path, 1, ""))
-    result = stage(StageContext("run", storage, LakeRules("s", "d"), {}, 2000, 100, sizes=sizes), raw)
+    result = stage(StageContext("run", storage, storage, LakeRules("s", "d"), {}, 2000, 100, sizes=sizes), raw)
     rows: Counter[tuple[str, str]] = Counter()
     for name, table in result.tables.items():
         for segment in table.segments:
@@ -394,10 +394,18 @@ def staged(folder: Path, files: list[list[bytes]], sizes: StageSizes) -> Staged:
                 rows[name, repr(sorted(_row(row).items()))] += 1
     return Staged(
         rows,
-        {name: table.evidence for name, table in result.tables.items()},
+        {name: _without_samples(table.evidence) for name, table in result.tables.items()},
         [(c.lines, c.staged, c.quarantined, c.first_received, c.last_received) for c in result.files],
         sorted(pq.read_table(folder / result.quarantine).to_pylist(), key=str) if result.quarantine else [],
     )
+
+
+def _without_samples(evidence: Evidence) -> Evidence:
+    """Evidence but for the values that stand for others: which these are depends on what is read together."""
+    return {
+        column: sighting._replace(tallies=tuple(tally._replace(sample="") for tally in sighting.tallies))
+        for column, sighting in evidence.items()
+    }
 
 
 def _row(cells: dict[str, Any]) -> dict[str, Any]:
@@ -413,7 +421,14 @@ def check_stage(folder: Path, files: list[list[bytes]]) -> None:
     assert staged(folder / "columns", files, AS_COLUMNS) == staged(folder / "exact", files, ONE_BY_ONE)
 
 
+ONE_LINE_OF_TWO_IS_WHOLE = [  # so the other is read after it
+    b'{"type":"page","receivedAt":"soon","a":[NaN]}',
+    b'{"type":"page","receivedAt":"1969-12-31T00:01Z","messageId":"e8d79f49"}',
+]
+
+
 @given(st.lists(st.lists(json_lines(), max_size=5), min_size=1, max_size=3))
+@example([ONE_LINE_OF_TWO_IS_WHOLE])
 def test_hostile_events_are_staged_the_same(tmp_path_factory: pytest.TempPathFactory, files: list[list[bytes]]) -> None:
     check_stage(tmp_path_factory.mktemp("stage"), files)
 
