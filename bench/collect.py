@@ -136,7 +136,7 @@ def _memory(supervisor: psutil.Process) -> float:
 def _run(options: argparse.Namespace, batch: int) -> Result:
     with tempfile.TemporaryDirectory(prefix="eventlake-collect-") as folder:
         place = Workspace.create(Path(folder) / "workspace")
-        _, key = place.sources.add("load")
+        _, key = place.connections.add_source("load")
         command = [str(EVENTLAKE), "-C", str(place.folder), "collect", "--port", "0"]
         collector = subprocess.Popen(
             [*command, "--workers", str(options.workers), "--roll-seconds", "10"], stderr=subprocess.PIPE

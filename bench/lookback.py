@@ -29,11 +29,11 @@ def write_index(folder: Path, slug: str, messages: int) -> None:
         run_id = str(at * 1000)
         path = f"{INDEX}/source={source.id}/{run_id}-0.ids"
         made_up = _ids(dice, messages // SYNCS, at)
-        with place.storage.open_output(path) as sink:
+        with place.lake().storage.open_output(path) as sink:
             ids.write(sink, made_up)
         file = IndexFile(path, run_id, len(made_up), f"{ids.checksum(made_up):032x}", synced_at=at)
-        with place.leases.held(source.id) as lease:
-            place.ledger.record(Entry(run_id, source.id, at, report=[], index_files=[file]), lease)
+        with place.lake().leases.held(source.id) as lease:
+            place.lake().ledger.record(Entry(run_id, source.id, at, report=[], index_files=[file]), lease)
     place.engine.dispose()
 
 

@@ -18,7 +18,7 @@ from eventlake.sync.run import run
 from eventlake.workspace import Workspace
 
 if TYPE_CHECKING:
-    from eventlake.control.sources import Source
+    from eventlake.control.connections import Connection
     from eventlake.sync.steps import Runner
 
 
@@ -36,23 +36,24 @@ class _Watch:
             self.seconds[step] = now - began
 
 
-def _timed(place: Workspace, source: Source, runner: Runner) -> dict[str, float]:
+def _timed(place: Workspace, connection: Connection, runner: Runner) -> dict[str, float]:
     watch = _Watch()
     started = time.perf_counter()
-    run(place, jobs.sync(source), runner, watch)
+    run(place, jobs.sync(connection), runner, watch)
     return {"sync": time.perf_counter() - started, **watch.seconds}
 
 
 def main(folder: Path, slug: str, *archives: Path) -> None:
     place = Workspace.open(folder)
-    source = place.sources.get(slug)
-    with state.runner(place) as runner:
+    connection = place.connections.get(slug)
+    with state.Runners(place) as runners:
+        runner = runners.of(connection.lake)
         for archive in archives:
             for file in find_raw_files([archive]):
-                import_file(place.storage, source.id, file, now_micros=place.clock.now())
-            told = _timed(place, source, runner)
+                import_file(place.archive, connection.source.id, file, now_micros=place.clock.now())
+            told = _timed(place, connection, runner)
         if not archives:
-            told = _timed(place, source, runner)
+            told = _timed(place, connection, runner)
     print(json.dumps(told))
 
 

@@ -46,7 +46,7 @@ class Collector:
             Workspace.create(folder)
             if settings:
                 (folder / CONFIG).write_text(f'workspace_id = "test"\n{settings}')
-            self.key = Workspace.open(folder).sources.add("web", source_id="src1")[1]
+            self.key = Workspace.open(folder).connections.add_source("web", source_id="src1")[1]
         self._options = options
         self._prepare = prepare
         self._environment = environment

@@ -17,8 +17,10 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+import eventlake.workspace
 from aws import Aws, aws_account
 from eventlake.archive import layout as archive
+from eventlake.control.connections import Connection
 from eventlake.control.sources import Source
 from eventlake.events import instants
 from eventlake.lake.layout import HOUR
@@ -149,17 +151,26 @@ class Lake:
         self.runner = runner
         self.sizes = sizes or Sizes()
         if is_new:
-            self.workspace.sources.add("web", source_id=source_id)
+            self.workspace.connections.add_source("web", source_id=source_id)
         self._files = 0
+
+    @property
+    def place(self) -> eventlake.workspace.Lake:
+        """The lake itself, with its books."""
+        return self.workspace.lake()
 
     @property
     def source(self) -> Source:
         return self.workspace.sources.get("web")
 
     @property
+    def connection(self) -> Connection:
+        return self.workspace.connections.get("web")
+
+    @property
     def root(self) -> Path:
         """The lake's folder; of one in a bucket, something that can do as much of what folders can as tests need."""
-        storage = self.workspace.storage
+        storage = self.place.storage
         if isinstance(storage, S3Storage):
             return cast("Path", cloudpathlib.S3Path(storage.root, client=_paths_client(storage.options.endpoint)))
         return Path(storage.root)
@@ -175,11 +186,11 @@ class Lake:
         instant = instants.parse(f"{day}T00:00:00Z")
         assert instant
         path = archive.path(self.source.id, instant.micros, name or f"{self._files}.gz")
-        self.workspace.storage.write(path, content)
+        self.workspace.archive.write(path, content)
         return self.root / path
 
     def sync(self) -> list[dict[str, Any]]:
-        return self.run(jobs.sync(self.source))
+        return self.run(jobs.sync(self.connection))
 
     def sync_of(self, *lines: bytes | dict[str, Any]) -> list[dict[str, Any]]:
         self.put(*lines)
@@ -189,14 +200,14 @@ class Lake:
         return run(self.workspace, job, self.runner, sizes=self.sizes)
 
     def query(self, sql: str) -> list[dict[str, Any]]:
-        rows: list[dict[str, Any]] = query(self.workspace, sql).to_pylist()
+        rows: list[dict[str, Any]] = query(self.place, sql).to_pylist()
         return rows
 
     def rows(self, table: str, *, run: str = "") -> list[dict[str, Any]]:
         """The rows of a table, or only those that one run added, in order of their message ids."""
         if not run:
             return self.query(f'select * from web."{table}" order by message_id, received_at')
-        files = [f.path for f in self.workspace.ledger.data_files(self.source.id, table) if f.run_id == run]
+        files = [f.path for f in self.place.ledger.data_files(self.source.id, table) if f.run_id == run]
         read = [pq.read_table(self.root / path, partitioning=None) for path in files]
         rows: list[dict[str, Any]] = pa.concat_tables(read, promote_options="default").to_pylist() if read else []
         return rows
@@ -212,16 +223,16 @@ class Lake:
         return entries
 
     def types(self, table: str) -> dict[str, str]:
-        found = next(t for t in self.workspace.catalog.tables() if t.name == table)
+        found = next(t for t in self.place.catalog.tables() if t.name == table)
         return {column.name: column.type.value for column in found.schema.columns}
 
     def tables(self) -> list[str]:
-        return [table.name for table in self.workspace.catalog.tables()]
+        return [table.name for table in self.place.catalog.tables()]
 
     def staged(self) -> list[str]:
         """What runs left in the staging folder. A bucket has no folders, though the server may show empty ones."""
-        if isinstance(self.workspace.storage, S3Storage):
-            return [file.path for file in self.workspace.storage.files("segment-stage")]
+        if isinstance(self.place.storage, S3Storage):
+            return [file.path for file in self.place.storage.files("segment-stage")]
         return [path.name for path in (self.root / "segment-stage").glob("*")]
 
     def data_files(self) -> list[str]:

@@ -50,7 +50,7 @@ class CountedStorage(LocalStorage):
 def counted(workspace: Workspace, before_change: Callable[[str], None]) -> None:
     """Let a workspace tell before each change to its lake and to its database."""
     sa.event.listen(workspace.engine, "commit", lambda _: before_change("database"))
-    storage = workspace.storage
+    storage = workspace.lake().storage
     if isinstance(storage, S3Storage):  # every request that changes something: a move is two
 
         def before_send(request: Any, **_: Any) -> None:
@@ -61,12 +61,12 @@ def counted(workspace: Workspace, before_change: Callable[[str], None]) -> None:
     else:
         on_disk = CountedStorage(storage.root, timeout=storage.timeout)
         on_disk.before_change = before_change
-        workspace.__dict__["storage"] = on_disk
+        workspace.lake().__dict__["storage"] = on_disk
 
 
 def carried_out(workspace: Workspace, kind: str) -> None:
-    source = workspace.sources.get("web")
-    job = {"sync": jobs.sync, "replay": lambda one: jobs.replay(one, None, None), "rebuild": _renamed}[kind](source)
+    connection = workspace.connections.get("web")
+    job = {"sync": jobs.sync, "replay": lambda one: jobs.replay(one, None, None), "rebuild": _renamed}[kind](connection)
     run(workspace, job, InProcess())
 
 

@@ -35,27 +35,27 @@ def quick(tmp_path: Path, clock: SetClock) -> Lake:
 
 
 def limit(lake: Lake, **settings: int) -> None:
-    lake.workspace.sources.change("web", {name: str(value) for name, value in settings.items()})
+    lake.workspace.connections.change("web", {name: str(value) for name, value in settings.items()})
 
 
 def clean(lake: Lake) -> bool:
-    return verify(lake.workspace, lake.source, lake.runner) == []
+    return verify(lake.workspace, lake.connection, lake.runner) == []
 
 
 def refused(lake: Lake) -> dict[str, RefusedTable]:
-    return {table.segment_type: table for table in lake.workspace.admission.refused(lake.source.id)}
+    return {table.segment_type: table for table in lake.place.admission.refused(lake.source.id)}
 
 
 def dropped(lake: Lake) -> list[str]:
-    return [table.segment_type for table in lake.workspace.admission.dropped(lake.source.id)]
+    return [table.segment_type for table in lake.place.admission.dropped(lake.source.id)]
 
 
 def drop(lake: Lake, table: str) -> list[dict[str, Any]]:
-    return lake.run(jobs.drop(lake.source, table))
+    return lake.run(jobs.drop(lake.connection, table))
 
 
 def allow(lake: Lake, *tables: str, were_loaded: bool = False) -> list[dict[str, Any]]:
-    return lake.run(jobs.allow(lake.source, frozenset(tables), were_loaded=were_loaded))
+    return lake.run(jobs.allow(lake.connection, frozenset(tables), were_loaded=were_loaded))
 
 
 def ids(lake: Lake, table: str) -> list[str]:
@@ -244,7 +244,7 @@ def test_a_replay_counts_nothing_as_refused_again(quick: Lake) -> None:
     limit(quick, table_limit=1)
     quick.sync_of(track("Old", "m0"), track("Old", "m1"), track("Real", "r1"))
     before = refused(quick)
-    quick.run(jobs.replay(quick.source, None, None))
+    quick.run(jobs.replay(quick.connection, None, None))
     assert refused(quick) == before
 
 
@@ -267,7 +267,7 @@ def test_a_dropped_table_leaves_the_lake_and_its_events_stay_out(quick: Lake) ->
     assert balanced(later)
     assert (later[0]["books"]["blocked"], later[0]["books"]["loaded"]) == (1, 1)
     assert later[0]["notices"] == ["1 line of dropped tables left out; see `eventlake drop --list`"]
-    for job in (jobs.replay(quick.source, None, None), jobs.rebuild(quick.source)):
+    for job in (jobs.replay(quick.connection, None, None), jobs.rebuild(quick.connection)):
         report = quick.run(job)
         assert balanced(report)
         assert report[0]["books"]["blocked"] == 3
@@ -284,7 +284,7 @@ def test_lines_of_dropped_tables_are_blocked_by_file(quick: Lake, events: int) -
     report = quick.sync()
     assert balanced(report)
     assert report[0]["books"]["blocked"] == events - events // 3
-    (loaded,) = (f for path, f in quick.workspace.ledger.raw_files("src1").items() if path.endswith(raw.name))
+    (loaded,) = (f for path, f in quick.place.ledger.raw_files("src1").items() if path.endswith(raw.name))
     assert (loaded.lines, loaded.loaded, loaded.blocked) == (events, events // 3, events - events // 3)
     assert clean(quick)
 
@@ -330,37 +330,37 @@ def test_a_drop_makes_room_for_another_table(quick: Lake) -> None:
 def test_a_rule_is_not_lost_when_tables_get_new_names(quick: Lake) -> None:
     quick.sync_of(track("Junk", "j1"), track("Real", "r1"))
     drop(quick, "track_junk")
-    rebuild = jobs.rebuild(quick.workspace.sources.preview("web", {"table_naming": "plain"}))
+    rebuild = jobs.rebuild(quick.workspace.connections.preview("web", {"table_naming": "plain"}))
     with pytest.raises(InvalidSettingsError, match="1 dropped tables out"):
         quick.run(rebuild)
     assert quick.tables() == ["track_real"]
-    quick.run(jobs.rebuild(quick.workspace.sources.preview("web", {"table_prefix": "shop"})))
+    quick.run(jobs.rebuild(quick.workspace.connections.preview("web", {"table_prefix": "shop"})))
     assert quick.tables() == ["shop_track_real"]
     allow(quick, "track_junk", were_loaded=True)
-    quick.run(jobs.rebuild(quick.workspace.sources.preview("web", {"table_naming": "plain"})))
+    quick.run(jobs.rebuild(quick.workspace.connections.preview("web", {"table_naming": "plain"})))
     assert quick.tables() == ["shop_junk", "shop_real"]
 
 
 def test_after_writing_all_anew_only_what_is_still_refused_is_remembered(quick: Lake) -> None:
     limit(quick, table_limit=1)
     quick.sync_of(track("Old", "m0"), track("Old", "m1"), track("Real", "r1"), track("Real", "r2"), track("New", "n1"))
-    quick.run(jobs.rebuild(quick.workspace.sources.preview("web", {"table_limit": "2"})))
+    quick.run(jobs.rebuild(quick.workspace.connections.preview("web", {"table_limit": "2"})))
     assert quick.tables() == ["track_old", "track_real"]
     assert {name: t.lines for name, t in refused(quick).items()} == {"track_new": 1}
     assert clean(quick)
 
 
 def test_a_rule_of_one_source_is_not_one_of_another(quick: Lake) -> None:
-    quick.workspace.sources.add("ios", source_id="src2")
+    quick.workspace.connections.add_source("ios", source_id="src2")
     quick.sync_of(track("Junk", "j1"))
     drop(quick, "track_junk")
-    quick.workspace.storage.write("segment-logs/src2/1794700800000/1.gz", json.dumps(track("Junk", "j1")).encode())
-    quick.run(jobs.sync(quick.workspace.sources.get("ios")))
-    assert quick.workspace.admission.dropped("src2") == []
-    assert [t.database for t in quick.workspace.catalog.tables()] == ["ios"]
-    quick.run(jobs.drop(quick.workspace.sources.get("ios"), "track_junk"))
+    quick.place.storage.write("segment-logs/src2/1794700800000/1.gz", json.dumps(track("Junk", "j1")).encode())
+    quick.run(jobs.sync(quick.workspace.connections.get("ios")))
+    assert quick.place.admission.dropped("src2") == []
+    assert [t.database for t in quick.place.catalog.tables()] == ["ios"]
+    quick.run(jobs.drop(quick.workspace.connections.get("ios"), "track_junk"))
     allow(quick, "track_junk", were_loaded=True)
-    assert len(quick.workspace.admission.dropped("src2")) == 1
+    assert len(quick.place.admission.dropped("src2")) == 1
 
 
 @settings(max_examples=10)
@@ -445,7 +445,7 @@ def opened(folder: Path, changes: int | None = None) -> Workspace:
             raise DeadError
 
     kind = type("MortalOne", (Mortal,), {"change": staticmethod(change)})
-    place.__dict__["storage"] = kind(place.storage.root)
+    place.lake().__dict__["storage"] = kind(place.lake().storage.root)
     sa.event.listen(place.engine, "commit", change)
     return place
 
@@ -463,23 +463,23 @@ def test_a_drop_that_dies_at_any_point_is_finished_or_undone_by_the_next_run(tmp
         shutil.copytree(tmp_path / "workspace", folder)
         place = opened(folder, changes)
         try:
-            run(place, jobs.drop(place.sources.get("web"), "track_junk"), InProcess())
+            run(place, jobs.drop(place.connections.get("web"), "track_junk"), InProcess())
             break
         except DeadError:
             place.engine.dispose()
         place = opened(folder)
-        with place.engine.begin() as connection:
-            connection.execute(leases.delete())  # as if the process that held the source were gone
-        source = place.sources.get("web")
-        run(place, jobs.sync(source), InProcess())
-        gone = [table.segment_type for table in place.admission.dropped(source.id)]
+        with place.engine.begin() as transaction:
+            transaction.execute(leases.delete())  # as if the process that held the source were gone
+        connection = place.connections.get("web")
+        run(place, jobs.sync(connection), InProcess())
+        gone = [table.segment_type for table in place.lake().admission.dropped(connection.source.id)]
         ends.append(gone)
-        kept = {table.name for table in place.catalog.tables()}
+        kept = {table.name for table in place.lake().catalog.tables()}
         assert kept == ({"track_real"} if gone else {"track_junk", "track_real"}), changes
-        rows = query(place, "select message_id from web.track_real order by 1").to_pylist()
+        rows = query(place.lake(), "select message_id from web.track_real order by 1").to_pylist()
         assert [row["message_id"] for row in rows] == ["r1", "r2", "r3"], changes
-        assert list(place.storage.folders("segment-stage")) == [], changes
-        assert verify(place, source, InProcess()) == [], changes
+        assert list(place.lake().storage.folders("segment-stage")) == [], changes
+        assert verify(place, connection, InProcess()) == [], changes
     assert len(ends) > 10
     assert ends == sorted(ends)  # undone up to the manifest, finished after it
     assert ends[-1:] == [["track_junk"]]
@@ -503,6 +503,6 @@ def test_a_spark_drops_and_lets_in_as_well(tmp_path: Path, spark: SparkRunner, c
     assert lake.tables() == ["track_new", "track_real"]
     assert clean(lake)
     limit(lake, table_limit=3)
-    run(lake.workspace, jobs.allow(lake.source, frozenset({"track_junk"}), were_loaded=True), lake.runner)
+    run(lake.workspace, jobs.allow(lake.connection, frozenset({"track_junk"}), were_loaded=True), lake.runner)
     assert len(lake.rows("track_junk")) == 1500
     assert clean(lake)

@@ -74,7 +74,7 @@ def made() -> Iterator[list[bytes]]:
 
 def rows_of(lake: Lake, table: str) -> Iterator[tuple[str, int, str, str]]:
     """All rows of a table, from the files that the ledger names."""
-    for file in lake.workspace.ledger.data_files(lake.source.id, table):
+    for file in lake.place.ledger.data_files(lake.source.id, table):
         path = lake.root / file.path
         content = path.read_bytes()
         assert (len(content), hashlib.blake2b(content, digest_size=16).hexdigest()) == (file.size, file.digest)
@@ -109,7 +109,7 @@ def test_a_real_run_of_300000_lines_gives_exactly_what_was_made(lake: Lake) -> N
     assert {name: books[name] for name in expected} == expected
     by_file = Counter(Event(number).file for number in range(EVENTS))
     copied = Counter(FILES - 1 - Event(number).file for number in range(0, EVENTS, COPIED))
-    found = lake.workspace.ledger.raw_files(lake.source.id)
+    found = lake.place.ledger.raw_files(lake.source.id)
     assert {path.rpartition("/")[2]: (f.lines, f.loaded, f.duplicates, f.quarantined) for path, f in found.items()} == {
         f"{n}.gz": (by_file[n] + copied[n] + len(BAD), by_file[n], copied[n], len(BAD)) for n in range(FILES)
     }
@@ -124,14 +124,14 @@ def test_a_real_run_of_300000_lines_gives_exactly_what_was_made(lake: Lake) -> N
     for table in TABLES:
         sent = Counter((e.message_id, e.number, e.title, e.total) for e in events if e.table == table)
         assert Counter(rows_of(lake, table)) == sent
-    named = {file.path for file in lake.workspace.ledger.data_files(lake.source.id)}
+    named = {file.path for file in lake.place.ledger.data_files(lake.source.id)}
     assert named == {f"segment-data/data/{path}" for path in lake.data_files()}
-    assert max(file.rows for file in lake.workspace.ledger.data_files(lake.source.id)) > 10_000
+    assert max(file.rows for file in lake.place.ledger.data_files(lake.source.id)) > 10_000
 
     # The index: exactly these messages, each with its table.
     indexed: Counter[tuple[bytes, int]] = Counter()
-    for file in lake.workspace.ledger.index_files(lake.source.id):
-        with lake.workspace.storage.open_input(file.path) as source:
+    for file in lake.place.ledger.index_files(lake.source.id):
+        with lake.place.storage.open_input(file.path) as source:
             messages = ids.IdFile(source).read(ids.Share(0, ids.BUCKETS), ids.INDEX_FIELDS)
             halves = zip(messages["high"].tolist(), messages["low"].tolist(), strict=True)
             hashes = [high.to_bytes(8, "big") + low.to_bytes(8, "big") for high, low in halves]
@@ -140,4 +140,4 @@ def test_a_real_run_of_300000_lines_gives_exactly_what_was_made(lake: Lake) -> N
     assert indexed == Counter(
         (hashlib.blake2b(event.message_id.encode(), digest_size=16).digest(), keys[event.table]) for event in events
     )
-    assert verify(lake.workspace, lake.source, lake.runner) == []
+    assert verify(lake.workspace, lake.connection, lake.runner) == []

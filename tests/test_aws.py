@@ -37,7 +37,7 @@ class OnAws(NamedTuple):
     def lake(self, **settings: str) -> Lake:
         path = self.folder / uuid.uuid4().hex
         lake = Lake(path, InProcess(), clock=SetClock(), settings=self.settings(**settings))
-        lake.workspace.sources.change("web", {"database": f"web_{path.name}"})
+        lake.workspace.connections.change("web", {"database": f"web_{path.name}"})
         return lake
 
     def settings(self, **aws: str) -> str:
@@ -69,7 +69,7 @@ def test_a_sync_on_aws_shows_its_tables_in_glue(on_aws: OnAws) -> None:
     lake = on_aws.lake(role_arn=on_aws.aws.role(external_id=EXTERNAL_ID), external_id=EXTERNAL_ID)
     lake.sync_of(track("A", "m1", properties={"price": 1}), track("A", "m1"), track("B", "m2"))
     lake.sync_of(track("A", "m3", receivedAt="2026-11-15T11:00:00Z", properties={"price": 2, "name": "x"}))
-    database = lake.source.settings.database
+    database = lake.connection.settings.database
     glue = on_aws.aws.client("glue")
     tables = {table["Name"]: table for table in glue.get_tables(DatabaseName=database)["TableList"]}
     assert set(tables) == {"track_a", "track_b"}
@@ -84,26 +84,26 @@ def test_a_sync_on_aws_shows_its_tables_in_glue(on_aws: OnAws) -> None:
         assert file["Key"].endswith(".parquet")
     reports = glue.get_partitions(DatabaseName="__segment_datalake", TableName="sync_reports")["Partitions"]
     assert ["src1", "2026-11-15"] in [partition["Values"] for partition in reports]
-    report = lake.workspace.runs.latest(1)[0].report
+    report = lake.place.runs.latest(1)[0].report
     assert report
     assert report[0]["s3_bucket"] == on_aws.bucket
-    assert verify(lake.workspace, lake.source, InProcess()) == []
+    assert verify(lake.workspace, lake.connection, InProcess()) == []
 
 
 def test_what_is_missing_in_glue_is_found_by_verify_and_comes_back(on_aws: OnAws) -> None:
     lake = on_aws.lake()
     lake.sync_of(track("A", "m1", properties={"price": 1}), track("B", "m2"), track("C", "m3"))
-    database, glue = lake.source.settings.database, on_aws.aws.client("glue")
+    database, glue = lake.connection.settings.database, on_aws.aws.client("glue")
     glue.delete_table(DatabaseName=database, Name="track_a")
     place = {"DatabaseName": database, "TableName": "track_b"}
     glue.batch_delete_partition(**place, PartitionsToDelete=[{"Values": ["2026-11-15", "10"]}])
-    found = verify(lake.workspace, lake.source, InProcess())
+    found = verify(lake.workspace, lake.connection, InProcess())
     assert [(finding.kind, finding.where, finding.detail) for finding in found] == [
         ("not_in_glue", f"{database}.track_a", "the table is missing"),
         ("not_in_glue", f"{database}.track_b", "1 partitions are missing: 2026-11-15/10, …"),
     ]
-    repair(lake.workspace, lake.source, found, InProcess())
-    assert verify(lake.workspace, lake.source, InProcess()) == []
+    repair(lake.workspace, lake.connection, found, InProcess())
+    assert verify(lake.workspace, lake.connection, InProcess()) == []
 
 
 # Rights
@@ -117,7 +117,7 @@ class Denied(NamedTuple):
 
 
 def rebuild(lake: Lake) -> None:
-    lake.run(jobs.rebuild(lake.workspace.sources.preview("web", {"table_prefix": "new"})))
+    lake.run(jobs.rebuild(lake.workspace.connections.preview("web", {"table_prefix": "new"})))
 
 
 DENIED = {
@@ -146,19 +146,19 @@ def test_a_right_that_is_missing_is_named_and_nothing_is_lost(on_aws: OnAws, wha
 
     assert caught.value.code == f"insufficient_permissions.{code}"
     assert actions[0].split(":")[1] in caught.value.fix
-    report = lake.workspace.runs.latest(1)[0].report
+    report = lake.place.runs.latest(1)[0].report
     assert report
     assert (report[0]["status"], report[0]["error_code"]) == ("failed", caught.value.code)
 
     on_aws.again(lake)
     job(lake)
     lake.sync()
-    names = {table.segment_type: table.name for table in lake.workspace.catalog.tables()}
-    database = lake.source.settings.database
+    names = {table.segment_type: table.name for table in lake.place.catalog.tables()}
+    database = lake.connection.settings.database
     rows = {kind: lake.query(f"select message_id from {database}.{name} order by 1") for kind, name in names.items()}
     assert rows["track_a"] == [{"message_id": "m1"}, {"message_id": "m2"}]
     assert rows["track_b"] == [{"message_id": "m3"}]
-    assert verify(lake.workspace, lake.source, InProcess()) == []
+    assert verify(lake.workspace, lake.connection, InProcess()) == []
 
 
 @pytest.mark.parametrize(
@@ -173,7 +173,7 @@ def test_an_external_id_that_is_wrong_or_missing_is_told_apart(on_aws: OnAws, gi
         lake.sync()
     assert caught.value.code == f"invalid_settings.{code}"
     assert "aws.external_id" in caught.value.fix
-    ended = lake.workspace.runs.latest(1)[0]
+    ended = lake.place.runs.latest(1)[0]
     assert ended.report
     assert (ended.status, ended.report[0]["error_code"]) == ("failed", caught.value.code)
 
@@ -182,7 +182,7 @@ def test_a_database_that_may_not_be_made_but_is_there_is_used(on_aws: OnAws) -> 
     lake = on_aws.lake()
     lake.put(track("A", "m1"))
     glue = on_aws.aws.client("glue")
-    for database in (lake.source.settings.database, "__segment_datalake"):
+    for database in (lake.connection.settings.database, "__segment_datalake"):
         if database not in {found["Name"] for found in glue.get_databases()["DatabaseList"]}:
             glue.create_database(DatabaseInput={"Name": database})
     on_aws.again(lake, role_arn=on_aws.aws.role(without=["glue:CreateDatabase"]))
@@ -194,14 +194,14 @@ def test_a_database_that_may_not_be_made_but_is_there_is_used(on_aws: OnAws) -> 
 def test_a_table_that_is_partitioned_in_another_way_is_reported(on_aws: OnAws) -> None:
     lake = on_aws.lake()
     lake.sync_of(track("A", "m1"))
-    database, glue = lake.source.settings.database, on_aws.aws.client("glue")
+    database, glue = lake.connection.settings.database, on_aws.aws.client("glue")
     table = glue.get_table(DatabaseName=database, Name="track_a")["Table"]
     right = {key: table[key] for key in ("Name", "StorageDescriptor", "PartitionKeys", "TableType", "Parameters")}
     glue.update_table(DatabaseName=database, TableInput=right | {"PartitionKeys": [{"Name": "date", "Type": "string"}]})
     lake.put(track("A", "m2"))
     with pytest.raises(InvalidSettingsError, match="partitioned by date"):
         lake.sync()
-    ended = lake.workspace.runs.latest(1)[0]
+    ended = lake.place.runs.latest(1)[0]
     assert ended.report
     assert (ended.status, ended.report[0]["error_code"]) == ("failed", "invalid_settings.date_partition")
 
@@ -215,7 +215,7 @@ def test_a_table_that_is_partitioned_in_another_way_is_reported(on_aws: OnAws) -
 
 def test_a_table_of_somebody_else_is_not_written_to(on_aws: OnAws) -> None:
     lake = on_aws.lake()
-    database = lake.source.settings.database
+    database = lake.connection.settings.database
     glue = on_aws.aws.client("glue")
     glue.create_database(DatabaseInput={"Name": database})
     glue.create_table(DatabaseName=database, TableInput={"Name": "track_a"})
@@ -350,7 +350,7 @@ def command(lake: Lake, *words: str, **variables: str) -> subprocess.CompletedPr
 def test_all_tables_are_shown_in_glue_on_demand(on_aws: OnAws) -> None:
     lake = on_aws.lake()
     lake.sync_of(track("A", "m1"), track("B", "m2"))
-    database, glue = lake.source.settings.database, on_aws.aws.client("glue")
+    database, glue = lake.connection.settings.database, on_aws.aws.client("glue")
     glue.delete_table(DatabaseName=database, Name="track_a")
     assert "2 tables" in command(lake, "catalog", "publish").stderr
     assert json.loads(command(lake, "catalog", "publish", "--json").stdout) == {"tables": 2}
@@ -362,7 +362,7 @@ def test_all_tables_are_shown_in_glue_on_demand(on_aws: OnAws) -> None:
 def test_old_versions_are_trimmed_on_demand(on_aws: OnAws) -> None:
     lake = on_aws.lake()
     lake.sync_of(track("A", "m1"))
-    database, glue = lake.source.settings.database, on_aws.aws.client("glue")
+    database, glue = lake.connection.settings.database, on_aws.aws.client("glue")
     table = glue.get_table(DatabaseName=database, Name="track_a")["Table"]
     keep = ("Name", "StorageDescriptor", "PartitionKeys", "TableType", "Parameters")
     for number in range(5):
@@ -447,5 +447,5 @@ def test_no_secret_reaches_what_is_shown(on_aws: OnAws) -> None:
     lake = on_aws.lake(role_arn=on_aws.aws.role(without=["s3:PutObject"]))
     with rights_checked(), pytest.raises(EventLakeError) as caught:
         lake.put(track("A", "m1"))
-    shown = f"{caught.value!r}{caught.value}{lake.workspace.storage!r}{lake.workspace.settings!r}"
+    shown = f"{caught.value!r}{caught.value}{lake.place.storage!r}{lake.workspace.settings!r}"
     assert os.environ["AWS_SECRET_ACCESS_KEY"] not in shown

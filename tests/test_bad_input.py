@@ -75,7 +75,7 @@ def test_a_file_that_breaks_off_fails_alone_and_is_tried_again(lake: Lake) -> No
     assert [failure["file"] for failure in report[0]["failed_files"]] == [str(broken.relative_to(lake.root))]
     assert "EOFError" in report[0]["failed_files"][0]["error"]
     assert books(report) == {"lines": 2, "loaded": 2}, "no row of the broken file, not even in place of a readable copy"
-    assert lake.workspace.runs.get(None).outcome == "Partial Success"
+    assert lake.place.runs.get(None).outcome == "Partial Success"
 
     assert [f["file"] for f in lake.sync()[0]["failed_files"]] == [str(broken.relative_to(lake.root))]
     broken.write_bytes(whole)

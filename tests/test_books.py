@@ -101,8 +101,8 @@ def test_nothing_is_published_when_something_is_missing(
         lake.sync()
     assert lake.data_files() == []
     assert lake.tables() == []
-    assert lake.workspace.ledger.raw_files("src1") == {}
-    failed = lake.workspace.runs.get(None)
+    assert lake.place.ledger.raw_files("src1") == {}
+    failed = lake.place.runs.get(None)
     assert failed.outcome == "Failed"
     assert failed.report
     assert failed.report[0]["error_code"] == "internal_error"

@@ -87,7 +87,7 @@ def message_ids(collector: Collector) -> list[str]:
 @pytest.fixture
 def two_sources(tmp_path: Path) -> Iterator[tuple[Collector, str]]:
     collector = Collector(tmp_path, *NEVER)
-    other = Workspace.open(tmp_path).sources.add("app", source_id="src2")[1]
+    other = Workspace.open(tmp_path).connections.add_source("app", source_id="src2")[1]
     with collector:
         yield collector, other
 

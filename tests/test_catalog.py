@@ -38,7 +38,7 @@ def database() -> str:
 
 @pytest.fixture
 def embedded(tmp_path: Path) -> EmbeddedCatalog:
-    return EmbeddedCatalog(connect(new_database(), tmp_path))
+    return EmbeddedCatalog(connect(new_database(), tmp_path), "default")
 
 
 @pytest.fixture

@@ -397,7 +397,7 @@ def test_a_sync_of_nothing_is_done_and_says_so(loaded: Loaded, tmp_path: Path) -
 
 def holding(folder: Folder, source_id: str) -> AbstractContextManager[Lease]:
     """Hold a source as a run does."""
-    return Workspace.open(folder.path).leases.held(source_id)
+    return Workspace.open(folder.path).lake().leases.held(source_id)
 
 
 def test_a_source_that_another_run_holds_is_busy_until_it_is_waited_for(loaded: Loaded, tmp_path: Path) -> None:

@@ -19,7 +19,7 @@ class Shop(Folder):
         lake.put(track("Order", "odd", properties={"total": f"n/a {ESCAPES}"}))
         lake.put(*(track("Junk", f"j{n}", properties={"n": n or "none"}) for n in range(4)))
         lake.sync()
-        lake.workspace.sources.change("web", {"table_limit": "2"})
+        lake.workspace.connections.change("web", {"table_limit": "2"})
         lake.sync_of(track("Order Refunded", "r1"))
         lake.workspace.engine.dispose()
 

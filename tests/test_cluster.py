@@ -104,7 +104,7 @@ def unsynced(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A workspace with raw files that nobody has synced: with copies, broken lines and values of the wrong kind."""
     folder = tmp_path_factory.mktemp("raw")
     place = Workspace.create(folder / "workspace")
-    place.sources.add("web", source_id="src1")
+    place.connections.add_source("web", source_id="src1")
     recipe = Recipe(
         events=10_000, hours=3, track_types=10, duplicate_share=0.03, conflict_share=0.05, broken_share=0.01
     )
@@ -176,11 +176,13 @@ def test_a_cluster_loads_the_same_rows_as_one_machine_and_shares_the_work(
 
 def check_tables(clustered: Path, alone: Synced) -> None:
     one, other = alone.workspace, Workspace.open(clustered)
-    assert [table.schema for table in other.catalog.tables()] == [table.schema for table in one.catalog.tables()]
-    for table in one.catalog.tables():
+    assert [table.schema for table in other.lake().catalog.tables()] == [
+        table.schema for table in one.lake().catalog.tables()
+    ]
+    for table in one.lake().catalog.tables():
         sql = f'select * from {table.database}."{table.name}" order by message_id, received_at'
-        assert query(other, sql).to_pylist() == query(one, sql).to_pylist(), table.name
-    assert verify(other, other.sources.get("web"), InProcess()) == []
+        assert query(other.lake(), sql).to_pylist() == query(one.lake(), sql).to_pylist(), table.name
+    assert verify(other, other.connections.get("web"), InProcess()) == []
 
 
 @pytest.mark.timeout(600)

@@ -383,9 +383,9 @@ def test_rate_limits_say_when_to_come_again(tmp_path: Path) -> None:
 
 def test_keys_decide_about_the_source(tmp_path: Path) -> None:
     with Collector(tmp_path) as collector:
-        sources = Workspace.open(tmp_path).sources
-        other = sources.add("app", source_id="src2")[1]
-        second = sources.add_key("web")
+        place = Workspace.open(tmp_path)
+        other = place.connections.add_source("app", source_id="src2")[1]
+        second = place.sources.add_key("web")
         time.sleep(2.1)  # after which a collector knows new keys
         assert collector.post("/v1/track", event(event="x", messageId="m1")).status == 200
         assert collector.post("/v1/track", event(event="x", messageId="m2"), key=other).status == 200
@@ -394,17 +394,19 @@ def test_keys_decide_about_the_source(tmp_path: Path) -> None:
         assert collector.request("POST", "/v1/track", json.dumps(in_body).encode(), {}).status == 200
         for key in ("nobody", "é", ""):
             assert collector.post("/v1/track", track(), key=key or "-").status == 401
-        sources.revoke_key("web", second)
-        sources.enable("app", False)
+        place.sources.revoke_key("web", second)
+        place.sources.enable("app", False)
         time.sleep(2.1)
         assert collector.post("/v1/track", track(), key=second).status == 401
-        assert collector.post("/v1/track", track(), key=other).status == 200
+        assert collector.post("/v1/track", track("Off"), key=other).status == 200
+        assert collector.post("/v1/batch", {"batch": [track(f"Off {n}") for n in range(3)]}, key=other).status == 200
         said = collector.stop()
         found = {sent["messageId"]: sent["projectId"] for sent in collector.archived()}
         assert found == {"m1": "src1", "m2": "src2", "m3": "src1", "m4": "src2"}
         codes = [reject["code"] for reject in rejects(tmp_path)]
         assert codes.count("invalid_write_key") == 4
-        assert codes.count("source_disabled") == 1
+        off = [reject for reject in rejects(tmp_path) if reject["code"] == "source_disabled"]
+        assert [json.loads(reject["sample"])["event"] for reject in off] == ["Off", "Off 0", "Off 1", "Off 2"]
         everything = b"".join(path.read_bytes() for path in tmp_path.rglob("*") if path.is_file())
         for key in (collector.key, other, second):
             assert key.encode() not in everything
@@ -511,7 +513,7 @@ def test_the_archive_may_be_a_bucket_and_may_be_away_for_a_while(tmp_path: Path,
         collector.start()
         assert collector.post("/v1/track", track(messageId="m2")).status == 200
         assert "Everything that was acknowledged is in the archive" in collector.stop()
-    storage = Workspace.open(tmp_path).storage
+    storage = Workspace.open(tmp_path).lake().storage
     lines = [gzip.decompress(storage.read(file.path)) for file in storage.files("segment-logs")]
     assert sorted(json.loads(line)["messageId"] for line in lines) == ["m1", "m2"]
 

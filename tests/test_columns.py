@@ -112,14 +112,14 @@ def test_an_existing_column_keeps_its_type_and_what_does_not_fit_is_kept_beside(
     assert rows["m3"]["properties_text_a"] == "[1]"
     assert rescued("m4") == {"whole": [1], "number": 10**40, "at": "2026-01-01T00:00:00.1234567Z"}
     assert rows["m4"]["properties_at"].microsecond == 123456
-    report = lake.workspace.runs.get(None).report
+    report = lake.place.runs.get(None).report
     assert report
     assert report[0]["rescued"] == 11
     assert report[1]["rescued"]["properties_whole"] == 3
 
 
 def test_rounded_values_need_not_be_kept(lake: Lake) -> None:
-    lake.workspace.sources.change("web", {"rescue_rounded": "false"})
+    lake.workspace.connections.change("web", {"rescue_rounded": "false"})
     lake.sync_of(track(properties={"latitude": 52.520008123, "at": "2026-01-01T00:00:00.1234567Z"}))
     row = lake.row("track_clicked")
     assert row["properties_latitude"] == Decimal("52.520008")
@@ -143,7 +143,7 @@ def test_new_columns_come_last_and_old_files_show_null(lake: Lake) -> None:
 def test_the_catalog_tells_when_each_column_came_and_from_which_run(lake: Lake) -> None:
     first = lake.sync_of(track("T", "m1", properties={"a": 1}))[0]["run_id"]
     second = lake.sync_of(track("T", "m2", properties={"b": 1}))[0]["run_id"]
-    history = {event.column: event for event in lake.workspace.catalog.history("web", "track_t")}
+    history = {event.column: event for event in lake.place.catalog.history("web", "track_t")}
     assert history["properties_a"].run_id == first
     assert history["properties_b"].run_id == second
     assert history["properties_b"].at > history["properties_a"].at
@@ -171,7 +171,7 @@ def test_long_column_names_are_cut_and_stay_apart(lake: Lake) -> None:
 
 
 def test_past_the_column_limit_the_most_used_columns_win(lake: Lake) -> None:
-    lake.workspace.sources.change("web", {"column_limit": "20"})
+    lake.workspace.connections.change("web", {"column_limit": "20"})
     lines = [track(message_id=f"m{n}", properties={"often": n, f"rare{n}": n}) for n in range(40)]
     report = lake.sync_of(*lines)
     types = lake.types("track_clicked")

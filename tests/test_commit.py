@@ -30,7 +30,7 @@ class Registered(EmbeddedCatalog):
     """A catalog that shows what it was told of reports, as Glue does."""
 
     def __init__(self, engine: sa.Engine) -> None:
-        super().__init__(engine)
+        super().__init__(engine, "default")
         self.reports: list[tuple[str, str]] = []
 
     def register_report(self, source_id: str, day: str) -> None:
@@ -41,8 +41,8 @@ class Registered(EmbeddedCatalog):
 def lake(tmp_path: Path) -> Lake:
     """A lake with a table that will go, and with files that others take the place of."""
     lake = Lake(tmp_path / "workspace", InProcess(), clock=SetClock())
-    place = lake.workspace
-    place.__dict__["catalog"] = Registered(place.engine)
+    place = lake.place
+    place.__dict__["catalog"] = Registered(lake.workspace.engine)
     place.catalog.apply([change("track_old")], run_id="1", at=1)
     files = [LakeFile(OLD, "src1", "page", ["2026-11-15", "10"], 1, 3, "d", 5, 6, "1")]
     index = [IndexFile(OLD_IDS, "1", 1, "f", 1)]
@@ -55,7 +55,7 @@ def lake(tmp_path: Path) -> Lake:
 
 @pytest.fixture
 def lease(lake: Lake) -> Iterator[Lease]:
-    with lake.workspace.leases.held("src1") as lease:
+    with lake.place.leases.held("src1") as lease:
         yield lease
 
 
@@ -66,8 +66,8 @@ def change(table: str) -> TableChange:
 
 
 def started(lake: Lake) -> str:
-    run_id = lake.workspace.runs.start("src1", "sync", lake.workspace.clock.now_ns())
-    lake.workspace.storage.write(f"segment-stage/{run_id}/left", b"")
+    run_id = lake.place.runs.start("src1", "sync", lake.workspace.clock.now_ns())
+    lake.place.storage.write(f"segment-stage/{run_id}/left", b"")
     return run_id
 
 
@@ -90,12 +90,12 @@ def staged(lake: Lake, run_id: str, workspace_id: str = "") -> Manifest:
     )
     moves = [(f"segment-stage/{run_id}/data", NEW), (f"segment-stage/{run_id}/ids", NEW_IDS)]
     for written, _ in moves:
-        lake.workspace.storage.write(written, b"new")
+        lake.place.storage.write(written, b"new")
     return Manifest(entry=entry, moves=moves, tables=[change("page")], dropped_tables=[("web", "track_old")])
 
 
 def content(lake: Lake) -> dict[str, bytes]:
-    storage = lake.workspace.storage
+    storage = lake.place.storage
     return {path: storage.read(path) for path in (OLD, OLD_IDS, NEW, NEW_IDS) if storage.stat(path)}
 
 
@@ -115,7 +115,7 @@ AFTER = {NEW: b"new", NEW_IDS: b"new"}
 
 def check_done(lake: Lake, manifest: Manifest) -> None:
     """All that the manifest says is so."""
-    place, run_id = lake.workspace, manifest.entry.run_id
+    place, run_id = lake.place, manifest.entry.run_id
     assert content(lake) == AFTER
     assert lake.tables() == ["page"]
     assert [(event.run_id, event.at) for event in place.catalog.history("web", "page")] == [(run_id, 777)]
@@ -131,39 +131,39 @@ def check_done(lake: Lake, manifest: Manifest) -> None:
 
 def test_what_a_manifest_says_is_done_and_may_be_done_again(lake: Lake, lease: Lease) -> None:
     manifest = staged(lake, started(lake))
-    promise(lake.workspace, manifest, lease)
+    promise(lake.place, manifest, lease)
     assert content(lake) == BEFORE
-    assert list(manifests(lake.workspace, lake.source)) == [manifest]
+    assert list(manifests(lake.place, lake.connection)) == [manifest]
     for _ in range(2):
-        fulfil(lake.workspace, manifest, lease)
+        fulfil(lake.place, manifest, lease)
         check_done(lake, manifest)
 
 
 def test_a_file_that_went_after_the_ledger_knew_it_does_not_hold_up_the_rest(lake: Lake, lease: Lease) -> None:
     manifest = staged(lake, started(lake))
-    fulfil(lake.workspace, manifest, lease)
-    lake.workspace.storage.delete(NEW)
-    fulfil(lake.workspace, manifest, lease)
+    fulfil(lake.place, manifest, lease)
+    lake.place.storage.delete(NEW)
+    fulfil(lake.place, manifest, lease)
     assert content(lake) == {NEW_IDS: b"new"}
 
 
 def test_manifests_come_in_the_order_of_their_runs(lake: Lake, lease: Lease) -> None:
     ids = [started(lake) for _ in range(3)]
     for run_id in reversed(ids):
-        promise(lake.workspace, staged(lake, run_id), lease)
-    assert [manifest.entry.run_id for manifest in manifests(lake.workspace, lake.source)] == ids
+        promise(lake.place, staged(lake, run_id), lease)
+    assert [manifest.entry.run_id for manifest in manifests(lake.place, lake.connection)] == ids
 
 
 def test_a_manifest_that_is_there_is_not_replaced(lake: Lake, lease: Lease) -> None:
     run_id = started(lake)
-    promise(lake.workspace, staged(lake, run_id, "another workspace"), lease)
+    promise(lake.place, staged(lake, run_id, "another workspace"), lease)
     with pytest.raises(InternalError) as caught:
-        promise(lake.workspace, staged(lake, run_id), lease)
+        promise(lake.place, staged(lake, run_id), lease)
     path = manifest_path(lake, run_id)
     assert caught.value.problem == f"there is another manifest for run {run_id}: {path}"
     assert caught.value.fix == "do not let two workspaces share a lake; run it again: nothing was published"
     assert "another workspace" in path.read_text()
-    failed = lake.workspace.runs.get(run_id)
+    failed = lake.place.runs.get(run_id)
     assert (failed.status, failed.report) == ("failed", [])
     assert content(lake) == BEFORE
 
@@ -183,13 +183,13 @@ class Slow(LocalStorage):
 def test_a_manifest_that_came_too_late_stays_only_if_another_has_carried_it_out(
     lake: Lake, lease: Lease, other: str
 ) -> None:
-    place, run_id = lake.workspace, started(lake)
+    place, run_id = lake.place, started(lake)
     earlier = place.runs.start("src1", "sync", 1)  # the newest run is another
     place.runs.failed(earlier, [])
     manifest = staged(lake, run_id)
 
     def take_over() -> None:
-        with place.engine.begin() as connection:
+        with place.workspace.engine.begin() as connection:
             connection.execute(leases.update().values(expires_at=0))
         with place.leases.held("src1") as mine:
             if other == "carried it out":
@@ -211,11 +211,11 @@ def test_a_manifest_that_came_too_late_stays_only_if_another_has_carried_it_out(
 def test_a_run_that_died_after_its_manifest_is_finished_by_the_next(lake: Lake, lease: Lease) -> None:
     dead = started(lake)
     manifest = staged(lake, dead)
-    promise(lake.workspace, manifest, lease)
+    promise(lake.place, manifest, lease)
     running = started(lake)
-    recover(lake.workspace, lake.source, lease, before=running)
-    assert lake.workspace.runs.get(running).status == "running"
-    lake.workspace.storage.delete_folder(f"segment-stage/{running}")
+    recover(lake.place, lake.connection, lease, before=running)
+    assert lake.place.runs.get(running).status == "running"
+    lake.place.storage.delete_folder(f"segment-stage/{running}")
     check_done(lake, manifest)
 
 
@@ -226,11 +226,11 @@ def test_runs_that_died_before_their_manifests_have_failed_and_are_reported(
     dead = [started(lake), started(lake)]
     running = started(lake)
     if foreign:
-        promise(lake.workspace, staged(lake, dead[0], "another workspace"), lease)
-    recover(lake.workspace, lake.source, lease, before=running)
-    assert [lake.workspace.runs.get(run_id).status for run_id in (*dead, running)] == ["failed", "failed", "running"]
+        promise(lake.place, staged(lake, dead[0], "another workspace"), lease)
+    recover(lake.place, lake.connection, lease, before=running)
+    assert [lake.place.runs.get(run_id).status for run_id in (*dead, running)] == ["failed", "failed", "running"]
     for run_id in dead:
-        failed = lake.workspace.runs.get(run_id)
+        failed = lake.place.runs.get(run_id)
         line = report_of(lake, run_id)
         assert failed.report == [line]
         assert line
@@ -252,16 +252,16 @@ def test_runs_that_died_before_their_manifests_have_failed_and_are_reported(
 
 def test_a_run_whose_staged_files_are_gone_is_taken_back(lake: Lake, lease: Lease) -> None:
     dead = started(lake)
-    promise(lake.workspace, staged(lake, dead), lease)
-    lake.workspace.storage.move(f"segment-stage/{dead}/data", NEW)
-    lake.workspace.storage.delete(f"segment-stage/{dead}/ids")
-    recover(lake.workspace, lake.source, lease, before="")
+    promise(lake.place, staged(lake, dead), lease)
+    lake.place.storage.move(f"segment-stage/{dead}/data", NEW)
+    lake.place.storage.delete(f"segment-stage/{dead}/ids")
+    recover(lake.place, lake.connection, lease, before="")
     assert content(lake) == BEFORE
     assert not manifest_path(lake, dead).exists()
-    assert lake.workspace.ledger.data_files("src1")[0].path == OLD
+    assert lake.place.ledger.data_files("src1")[0].path == OLD
     line = report_of(lake, dead)
     assert line
-    stage = lake.workspace.storage.full("segment-stage")
+    stage = lake.place.storage.full("segment-stage")
     assert line["error_code"] == "staging_lost"
     assert line["error"] == (
         f"run {dead} cannot be finished: files are gone that it left in {stage}; the run was undone, and a sync loads "
@@ -271,9 +271,9 @@ def test_a_run_whose_staged_files_are_gone_is_taken_back(lake: Lake, lease: Leas
 
 def test_a_run_whose_files_vanish_while_it_commits_says_what_the_next_one_does(lake: Lake, lease: Lease) -> None:
     manifest = staged(lake, started(lake))
-    lake.workspace.storage.delete(manifest.moves[0][0])
+    lake.place.storage.delete(manifest.moves[0][0])
     with pytest.raises(StagingLostError) as caught:
-        fulfil(lake.workspace, manifest, lease)
+        fulfil(lake.place, manifest, lease)
     assert caught.value.fix == "run it again: this run is undone, and its raw files are loaded by the next"
 
 
@@ -282,7 +282,7 @@ def test_a_run_whose_files_vanish_while_it_commits_says_what_the_next_one_does(l
 
 def test_failures_that_had_no_place_for_their_reports_get_them_later(lake: Lake, lease: Lease) -> None:
     """As far back as nothing but failures is in between; what is there is not written again."""
-    place = lake.workspace
+    place = lake.place
     ids = [started(lake) for _ in range(6)]
     too_early, finished, lost, there, silent, running = ids
     for run_id in (too_early, lost, there):
@@ -291,9 +291,9 @@ def test_failures_that_had_no_place_for_their_reports_get_them_later(lake: Lake,
     place.runs.finished(finished, lines(lake, finished), 1)
     report.save(place.storage, [lines(lake, there)[0] | {"note": "as it is"}])
     place.runs.failed(running, lines(lake, running))  # by whatever; it has its own report to write
-    place.sources.add("ios", source_id="src2")
+    lake.workspace.connections.add_source("ios", source_id="src2")
     place.runs.finished(place.runs.start("src2", "sync", place.clock.now_ns()), [], 1)
-    recover(place, lake.source, lease, before=running)
+    recover(place, lake.connection, lease, before=running)
     assert report_of(lake, lost) == lines(lake, lost)[0]
     assert (report_of(lake, there) or {})["note"] == "as it is"
     assert [report_of(lake, run_id) for run_id in (too_early, finished, silent, running)] == [None] * 4
@@ -302,8 +302,8 @@ def test_failures_that_had_no_place_for_their_reports_get_them_later(lake: Lake,
 
 
 def test_staging_folders_go_when_their_runs_have_ended_or_when_they_are_old(lake: Lake, lease: Lease) -> None:
-    place = lake.workspace
-    place.sources.add("ios", source_id="src2")
+    place = lake.place
+    lake.workspace.connections.add_source("ios", source_id="src2")
     now = place.clock.now_ns()
     long_running = place.runs.start("src2", "sync", now - 20 * STEP)
     ended = started(lake)
@@ -318,14 +318,14 @@ def test_staging_folders_go_when_their_runs_have_ended_or_when_they_are_old(lake
     }
     for name in folders:
         place.storage.write(f"segment-stage/{name}/file", b"")
-    recover(place, lake.source, lease, before="")
+    recover(place, lake.connection, lease, before="")
     assert sorted(lake.staged()) == sorted(name for name, stays in folders.items() if stays)
 
 
 def test_a_failure_is_reported_and_its_staging_folder_goes(lake: Lake) -> None:
     run_id, other = started(lake), started(lake)
-    save_failure(lake.workspace, run_id, lines(lake, run_id))
-    failed = lake.workspace.runs.get(run_id)
+    save_failure(lake.place, run_id, lines(lake, run_id))
+    failed = lake.place.runs.get(run_id)
     assert (failed.status, failed.report) == ("failed", lines(lake, run_id))
     assert report_of(lake, run_id) == lines(lake, run_id)[0]
     assert lake.staged() == [other]
@@ -335,15 +335,15 @@ def test_a_failure_is_in_the_history_although_the_lake_cannot_be_written_to(lake
     run_id = started(lake)
     (lake.root / "segment-data/reports").write_text("in the way of the folder")
     with pytest.raises(Exception, match="reports"):
-        save_failure(lake.workspace, run_id, lines(lake, run_id))
-    assert lake.workspace.runs.get(run_id).status == "failed"
+        save_failure(lake.place, run_id, lines(lake, run_id))
+    assert lake.place.runs.get(run_id).status == "failed"
 
 
 def test_a_run_that_waits_to_be_finished_says_so_and_one_that_is_finished_keeps_its_report(lake: Lake) -> None:
     waiting, done = started(lake), started(lake)
-    lake.workspace.runs.finished(done, lines(lake, done), 1)
+    lake.place.runs.finished(done, lines(lake, done), 1)
     for run_id in (waiting, done):
-        save_delay(lake.workspace, run_id, lines(lake, run_id))
+        save_delay(lake.place, run_id, lines(lake, run_id))
     assert (report_of(lake, waiting), report_of(lake, done)) == (lines(lake, waiting)[0], None)
-    assert lake.workspace.runs.get(waiting).report == lines(lake, waiting)
-    assert lake.workspace.runs.get(waiting).status == "running"
+    assert lake.place.runs.get(waiting).report == lines(lake, waiting)
+    assert lake.place.runs.get(waiting).status == "running"

@@ -43,13 +43,14 @@ def state(lake: Lake) -> object:
     tables = {table: lake.rows(table) for table in lake.tables()}
     kept = lake.query("select line, reason, content from __segment_datalake.quarantine order by all")
     catalog = [
-        (table.name, table.schema, place.catalog.partitions("web", table.name)) for table in place.catalog.tables()
+        (table.name, table.schema, place.lake().catalog.partitions("web", table.name))
+        for table in place.lake().catalog.tables()
     ]
-    raw = [file._replace(etag="", run_id="") for file in place.ledger.raw_files("src1").values()]
+    raw = [file._replace(etag="", run_id="") for file in place.lake().ledger.raw_files("src1").values()]
     data: Counter[tuple[str, ...]] = Counter()  # a replay may have joined the files of a partition
-    for file in place.ledger.data_files("src1"):
+    for file in place.lake().ledger.data_files("src1"):
         data[file.segment_type, *file.partition] += file.rows
-    index = sorted((f.messages, f.checksum) for f in place.ledger.index_files("src1"))
+    index = sorted((f.messages, f.checksum) for f in place.lake().ledger.index_files("src1"))
     reports = [lines_of(run.report) for run in place.runs.latest(100) if run.report]
     return tables, kept, catalog, raw, data, index, [told for told in reports if told]
 
@@ -111,13 +112,13 @@ def ready_for(job: str, folder: Path) -> Lake:
 
 def check_after_a_kill(lake: Lake, job: str, undisturbed: Undisturbed, when: str) -> None:
     lake.sync()
-    if job == "rebuild" and lake.source.settings.table_prefix == "":  # killed before the commit: it never happened
+    if job == "rebuild" and lake.connection.settings.table_prefix == "":  # killed before the commit: it never happened
         assert seen_by_queries(lake) == undisturbed.messages, when
         killed_at(lake.workspace.folder, job, -1)
     assert state(lake) == undisturbed.state, when
-    assert verify(lake.workspace, lake.source, lake.runner) == [], when
+    assert verify(lake.workspace, lake.connection, lake.runner) == [], when
     assert not lake.staged(), when
-    assert not lake.workspace.runs.unfinished("src1"), when
+    assert not lake.place.runs.unfinished("src1"), when
 
 
 def seen_by_queries(lake: Lake) -> list[str]:
@@ -189,7 +190,7 @@ def test_a_driver_killed_while_spark_works_for_it_changes_nothing(tmp_path: Path
     process = subprocess.Popen([program, "sync"], cwd=lake.workspace.folder, start_new_session=True)
     try:
         deadline = time.monotonic() + 120
-        while not (runs := lake.workspace.runs.latest(1)) or runs[0].step != step:
+        while not (runs := lake.place.runs.latest(1)) or runs[0].step != step:
             assert process.poll() is None, f"it ended before the step {step} was seen"
             assert time.monotonic() < deadline
             time.sleep(0.002)
@@ -198,10 +199,10 @@ def test_a_driver_killed_while_spark_works_for_it_changes_nothing(tmp_path: Path
     finally:
         with suppress(ProcessLookupError):
             os.killpg(process.pid, signal.SIGKILL)  # Java too
-    assert lake.workspace.runs.latest(1)[0].status == "running"
+    assert lake.place.runs.latest(1)[0].status == "running"
     assert lake.sync()[0]["books"]["loaded"] == 20_000
-    assert lake.workspace.runs.latest(2)[1].status == "failed"
-    assert verify(lake.workspace, lake.source, lake.runner) == []
+    assert lake.place.runs.latest(2)[1].status == "failed"
+    assert verify(lake.workspace, lake.connection, lake.runner) == []
     assert not lake.staged()
 
 
@@ -223,17 +224,17 @@ def test_a_run_whose_staged_files_are_gone_is_undone_and_done_again(
     for point in range(0, after_the_manifest, step):
         lake = ready()
         assert killed_at(lake.workspace.folder, job, point, since=COMMITS).was_killed
-        run_id = lake.workspace.runs.latest(1)[0].run_id
-        lake.workspace.storage.delete_folder("segment-stage")
+        run_id = lake.place.runs.latest(1)[0].run_id
+        lake.place.storage.delete_folder("segment-stage")
         when = f"killed before change {point} after the manifest"
         check_after_a_kill(lake, job, undisturbed, when)
-        ended = lake.workspace.runs.get(run_id)
+        ended = lake.place.runs.get(run_id)
         if ended.status == "failed":
             undone += 1
             assert ended.report
             assert ended.report[0]["error_code"] == "staging_lost"
             assert "was undone" in ended.report[0]["error"]
-            assert not lake.workspace.storage.stat(f"{COMMITS}/source=src1/{run_id}.json")
+            assert not lake.place.storage.stat(f"{COMMITS}/source=src1/{run_id}.json")
     assert 0 < undone <= after_the_manifest // step
 
 
@@ -246,7 +247,7 @@ def test_a_run_whose_staged_files_vanish_while_it_commits_says_what_the_next_one
         def run(self, function: Callable[[Any, Any], Any], *args: Any, **kwargs: Any) -> list[Any]:
             results = super().run(function, *args, **kwargs)
             if function.__name__ == "publish":
-                lake.workspace.storage.delete_folder("segment-stage")
+                lake.place.storage.delete_folder("segment-stage")
             return results
 
     lake.runner = Sweeping()
@@ -255,7 +256,7 @@ def test_a_run_whose_staged_files_vanish_while_it_commits_says_what_the_next_one
     assert "loaded by the next" in caught.value.fix
     lake.runner = InProcess()
     assert lake.sync()[0]["books"]["loaded"] == 2
-    assert verify(lake.workspace, lake.source, lake.runner) == []
+    assert verify(lake.workspace, lake.connection, lake.runner) == []
 
 
 def test_data_files_that_were_deleted_after_the_ledger_knew_them_do_not_hold_up_recovery(tmp_path: Path) -> None:
@@ -264,18 +265,18 @@ def test_data_files_that_were_deleted_after_the_ledger_knew_them_do_not_hold_up_
     for point in range(changes):  # until the ledger has the run
         lake = filled(tmp_path / str(point))
         killed_at(lake.workspace.folder, "sync", point, since=COMMITS)
-        run_id = lake.workspace.runs.latest(1)[0].run_id
-        if lake.workspace.ledger.has_recorded(run_id):
+        run_id = lake.place.runs.latest(1)[0].run_id
+        if lake.place.ledger.has_recorded(run_id):
             break
-    assert lake.workspace.runs.get(run_id).status == "running"
-    gone = next(file for file in lake.workspace.ledger.data_files("src1") if file.run_id == run_id)
-    lake.workspace.storage.delete(gone.path)
+    assert lake.place.runs.get(run_id).status == "running"
+    gone = next(file for file in lake.place.ledger.data_files("src1") if file.run_id == run_id)
+    lake.place.storage.delete(gone.path)
     lake.sync()
-    assert lake.workspace.runs.get(run_id).status == "finished"
-    findings = verify(lake.workspace, lake.source, lake.runner)
+    assert lake.place.runs.get(run_id).status == "finished"
+    findings = verify(lake.workspace, lake.connection, lake.runner)
     assert [finding.kind for finding in findings] == ["data_file_gone", "rows"]
-    repair(lake.workspace, lake.source, findings, lake.runner)
-    assert verify(lake.workspace, lake.source, lake.runner) == []
+    repair(lake.workspace, lake.connection, findings, lake.runner)
+    assert verify(lake.workspace, lake.connection, lake.runner) == []
 
 
 def test_old_staging_folders_are_removed_and_young_ones_of_others_stay(tmp_path: Path) -> None:

@@ -47,7 +47,7 @@ def test_the_look_back_ends_after_as_many_days_as_are_set(tmp_path: Path, days: 
     """With three days, a message of the third day before today is still known, one of the fourth is not."""
     clock = SetClock()
     lake = Lake(tmp_path / "workspace", InProcess(), clock=clock)
-    lake.workspace.sources.change("web", {"lookback_days": "3"})
+    lake.workspace.connections.change("web", {"lookback_days": "3"})
     lake.sync_of(track())
     days_with_syncs(lake, clock, days)
     assert counts(lake.sync_of(track())) == ((0, 1) if is_copy else (1, 0))
@@ -60,7 +60,7 @@ def test_days_without_a_sync_do_not_shorten_the_look_back(lake: Lake, clock: Set
 
 
 def test_an_unlimited_look_back_never_forgets(lake: Lake, clock: SetClock) -> None:
-    lake.workspace.sources.change("web", {"lookback_days": "unlimited"})
+    lake.workspace.connections.change("web", {"lookback_days": "unlimited"})
     lake.sync_of(track())
     days_with_syncs(lake, clock, 9)
     assert counts(lake.sync_of(track())) == (0, 1)

@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 
 from conftest import SetClock
+from eventlake.control.connections import Connection
 from eventlake.control.ledger import Entry, IndexFile, LoadedFile
-from eventlake.control.sources import Source
 from eventlake.lake import ids
 from eventlake.lake.layout import DAY
 from eventlake.storage.base import StoredFile
@@ -26,25 +26,25 @@ FOLDER = "segment-logs/src1/1700006400000"
 def workspace(tmp_path: Path) -> Workspace:
     Workspace.create(tmp_path)
     workspace = Workspace.open(tmp_path, SetClock())
-    workspace.sources.add("web", source_id="src1")
-    workspace.sources.add("app", source_id="src2")
+    workspace.connections.add_source("web", source_id="src1")
+    workspace.connections.add_source("app", source_id="src2")
     return workspace
 
 
 @pytest.fixture
-def source(workspace: Workspace) -> Source:
-    return workspace.sources.get("web")
+def connection(workspace: Workspace) -> Connection:
+    return workspace.connections.get("web")
 
 
 def put(workspace: Workspace, name: str, folder: str = FOLDER) -> StoredFile:
-    workspace.storage.write(f"{folder}/{name}", name.encode())
-    (stored,) = [file for file in workspace.storage.files(folder) if file.path == f"{folder}/{name}"]
+    workspace.lake().storage.write(f"{folder}/{name}", name.encode())
+    (stored,) = [file for file in workspace.lake().storage.files(folder) if file.path == f"{folder}/{name}"]
     return stored
 
 
 def record(workspace: Workspace, entry: Entry) -> None:
-    with workspace.leases.held(entry.source_id) as lease:
-        workspace.ledger.record(entry, lease)
+    with workspace.lake().leases.held(entry.source_id) as lease:
+        workspace.lake().ledger.record(entry, lease)
 
 
 def load(workspace: Workspace, *files: tuple[StoredFile, dict[str, Any]], source: str = "src1") -> None:
@@ -65,7 +65,7 @@ def index(workspace: Workspace, *days: int, source: str = "src1") -> list[IndexF
     for day in days:
         path = f"segment-data/index/source={source}/{day:03}.ids"
         rows = {name: np.zeros(2, ids.FIELDS[name]) for name in ids.INDEX_FIELDS}
-        with workspace.storage.open_output(path) as sink:
+        with workspace.lake().storage.open_output(path) as sink:
             ids.write(sink, ids.Ids(rows))
         files.append(IndexFile(path, str(day), 2, "0", day * DAY))
         record(workspace, Entry(str(day), source, 0, [], index_files=files[-1:]))
@@ -74,12 +74,12 @@ def index(workspace: Workspace, *days: int, source: str = "src1") -> list[IndexF
 
 def taken(workspace: Workspace, job: Job) -> list[str]:
     """The names of the raw files that a job takes; each has the number of its place."""
-    found = discover(workspace, job)
+    found = discover(workspace.lake(), job)
     assert [file.number for file in found.files] == list(range(len(found.files)))
     return [file.path.rpartition("/")[2] for file in found.files]
 
 
-def test_a_sync_takes_what_was_not_loaded_and_what_has_changed(workspace: Workspace, source: Source) -> None:
+def test_a_sync_takes_what_was_not_loaded_and_what_has_changed(workspace: Workspace, connection: Connection) -> None:
     stored = {name: put(workspace, name) for name in ("a", "b", "c", "d", "e")}
     other = put(workspace, "f", "segment-logs/src2/1700006400000")
     put(workspace, ".hidden")
@@ -87,29 +87,29 @@ def test_a_sync_takes_what_was_not_loaded_and_what_has_changed(workspace: Worksp
         workspace, (stored["a"], {}), (stored["b"], {"size": 99}), (stored["c"], {"etag": "another"}), (stored["d"], {})
     )
     load(workspace, (stored["e"]._replace(path=other.path), {}), source="src2")
-    found = discover(workspace, jobs.sync(source))
+    found = discover(workspace.lake(), jobs.sync(connection))
     assert found.files == [RawFile(number, *stored[name]) for number, name in enumerate("bce")]
     assert found.gone == 0
 
 
 def test_a_sync_searches_the_days_of_the_look_back_or_all_if_a_file_has_changed(workspace: Workspace) -> None:
-    workspace.sources.change("web", {"lookback_days": "2"})
-    source = workspace.sources.get("web")
+    workspace.connections.change("web", {"lookback_days": "2"})
+    connection = workspace.connections.get("web")
     files = index(workspace, *range(6))
     index(workspace, 7, source="src2")
     stored = put(workspace, "a")
-    found = discover(workspace, jobs.sync(source))
+    found = discover(workspace.lake(), jobs.sync(connection))
     assert (found.searched, found.index.sound, found.index.lost) == (files[3:], files, [])
     load(workspace, (stored, {"etag": "another"}))
     put(workspace, "b")
-    assert discover(workspace, jobs.sync(source)).searched == files
+    assert discover(workspace.lake(), jobs.sync(connection)).searched == files
 
 
-def test_what_is_lost_of_the_index_is_told_and_not_searched(workspace: Workspace, source: Source) -> None:
+def test_what_is_lost_of_the_index_is_told_and_not_searched(workspace: Workspace, connection: Connection) -> None:
     files = index(workspace, 1, 2, 3)
-    workspace.storage.write(files[1].path, b"cut off")
-    for job in (jobs.sync(source), jobs.replay(source, None, None)):
-        found = discover(workspace, job)
+    workspace.lake().storage.write(files[1].path, b"cut off")
+    for job in (jobs.sync(connection), jobs.replay(connection, None, None)):
+        found = discover(workspace.lake(), job)
         assert found.searched == found.index.sound == [files[0], files[2]]
         assert found.index.lost == [files[1]]
 
@@ -118,7 +118,7 @@ def test_what_is_lost_of_the_index_is_told_and_not_searched(workspace: Workspace
 
 
 def test_a_replay_takes_the_loaded_files_that_can_hold_what_it_wants_and_counts_those_that_are_gone(
-    workspace: Workspace, source: Source
+    workspace: Workspace, connection: Connection
 ) -> None:
     spans = {"a": (0, 9), "b": (0, 10), "c": (12, 13), "d": (19, 30), "e": (20, 30), "f": (0, 99)}
     stored = {name: put(workspace, name) for name in (*spans, "unloaded", "gone", "gone too", "gone before")}
@@ -128,16 +128,16 @@ def test_a_replay_takes_the_loaded_files_that_can_hold_what_it_wants_and_counts_
         *((stored[name], {"first_received": first, "last_received": last}) for name, (first, last) in spans.items()),
     )
     for name in ("gone", "gone too", "gone before"):
-        workspace.storage.delete(stored[name].path)
-    job = Job(source, Mode.REPLAY, Scope(10, 20))
+        workspace.lake().storage.delete(stored[name].path)
+    job = Job(connection, Mode.REPLAY, Scope(10, 20))
     assert taken(workspace, job) == ["b", "c", "d", "f"]
-    assert discover(workspace, job).files[1] == RawFile(1, *stored["c"])
-    assert discover(workspace, job).gone == 2
-    assert taken(workspace, jobs.rebuild(source)) == ["a", "b", "c", "d", "e", "f"]
-    assert discover(workspace, jobs.rebuild(source)).gone == 3
+    assert discover(workspace.lake(), job).files[1] == RawFile(1, *stored["c"])
+    assert discover(workspace.lake(), job).gone == 2
+    assert taken(workspace, jobs.rebuild(connection)) == ["a", "b", "c", "d", "e", "f"]
+    assert discover(workspace.lake(), jobs.rebuild(connection)).gone == 3
 
 
-def test_files_of_which_all_was_left_out_are_looked_at_again(workspace: Workspace, source: Source) -> None:
+def test_files_of_which_all_was_left_out_are_looked_at_again(workspace: Workspace, connection: Connection) -> None:
     nothing: dict[str, Any] = {"first_received": None, "last_received": None}
     files: dict[str, dict[str, Any]] = {
         "empty": nothing,
@@ -147,13 +147,13 @@ def test_files_of_which_all_was_left_out_are_looked_at_again(workspace: Workspac
         "whole": {},
     }
     load(workspace, *((put(workspace, name), changes) for name, changes in files.items()))
-    everything = jobs.replay(source, None, None)
+    everything = jobs.replay(connection, None, None)
     assert taken(workspace, everything) == ["blocked", "quarantined", "some blocked", "whole"]
-    left_out = jobs.allow(source, frozenset({"track_a"}), were_loaded=False)
+    left_out = jobs.allow(connection, frozenset({"track_a"}), were_loaded=False)
     assert taken(workspace, left_out) == ["blocked", "quarantined", "some blocked"]
 
 
 def test_a_replay_searches_the_whole_index(workspace: Workspace) -> None:
-    workspace.sources.change("web", {"lookback_days": "1"})
+    workspace.connections.change("web", {"lookback_days": "1"})
     files = index(workspace, *range(6))
-    assert discover(workspace, jobs.replay(workspace.sources.get("web"), None, None)).searched == files
+    assert discover(workspace.lake(), jobs.replay(workspace.connections.get("web"), None, None)).searched == files

@@ -15,14 +15,14 @@ from typer.main import get_command
 
 from conftest import InProcess, Lake, track
 from eventlake.cli.main import app
-from eventlake.control.settings import FIXED_ONCE_LOADED, SourceSettings
+from eventlake.control.settings import FIXED_ONCE_LOADED, ConnectionSettings
 from eventlake.errors import EventLakeError
 from eventlake.lake import ids
 from eventlake.lake.report_columns import REPORT_COLUMNS
 from eventlake.schema.cast import REASONS
+from eventlake.settings import Settings
 from eventlake.sync import jobs
 from eventlake.sync.steps import Sizes
-from eventlake.workspace import Settings
 
 ROOT = Path(__file__).parent.parent
 DOCS = ROOT / "docs"
@@ -85,7 +85,7 @@ def test_no_section_is_about_a_command_that_is_gone() -> None:
 # Settings, reports, reasons
 
 
-@pytest.mark.parametrize("name", SourceSettings.model_fields)
+@pytest.mark.parametrize("name", ConnectionSettings.model_fields)
 def test_every_setting_of_a_source_is_described(name: str) -> None:
     of_source = page("settings.md").partition("\n## Source\n")[2]
     row = re.search(rf"^\| `{name}`(.*?) \|", of_source, re.MULTILINE)
@@ -118,19 +118,19 @@ def test_every_column_of_the_reports_is_described(name: str) -> None:
 
 def real_reports(lake: Lake) -> Iterator[dict[str, Any]]:
     """Lines of real reports that have, together, every field there is."""
-    lake.workspace.sources.change("web", {"column_limit": "20"})
+    lake.workspace.connections.change("web", {"column_limit": "20"})
     for file in ("one", "two"):  # two tasks, each with room for all its columns
         lake.put(*(track(message_id=f"{file}{n}", properties={f"{file}{n}": n}) for n in range(12)), b"no event")
     lake.put_bytes(b"\x1f\x8b", name="broken.gz")
     yield from lake.sync()
-    yield from lake.run(jobs.replay(lake.source, 0, 1 << 52))
+    yield from lake.run(jobs.replay(lake.connection, 0, 1 << 52))
     yield from lake.sync_of(*(track("Junk", f"j{n}", properties={"n": n or "none"}) for n in range(3)))
-    yield from lake.run(jobs.drop(lake.source, "track_junk"))
+    yield from lake.run(jobs.drop(lake.connection, "track_junk"))
     for raw in (lake.root / "segment-logs").rglob("*.gz"):
         raw.unlink()
     with pytest.raises(EventLakeError):
-        lake.run(jobs.rebuild(lake.source))
-    yield from lake.workspace.runs.get(None).report or []
+        lake.run(jobs.rebuild(lake.connection))
+    yield from lake.place.runs.get(None).report or []
 
 
 def test_every_field_of_real_reports_is_described(tmp_path: Path) -> None:

@@ -31,33 +31,33 @@ def loaded(tmp_path: Path) -> Lake:
 
 
 def drop(lake: Lake) -> list[dict[str, Any]]:
-    return lake.run(jobs.drop(lake.source, "track_junk"))
+    return lake.run(jobs.drop(lake.connection, "track_junk"))
 
 
 def last_manifest(lake: Lake) -> Manifest:
-    *_, last = manifests(lake.workspace, lake.source)
+    *_, last = manifests(lake.place, lake.connection)
     return last
 
 
 def clean(lake: Lake) -> bool:
-    return verify(lake.workspace, lake.source, lake.runner) == []
+    return verify(lake.workspace, lake.connection, lake.runner) == []
 
 
 def test_the_table_goes_with_its_files_its_messages_and_a_report_that_says_so(loaded: Lake) -> None:
-    before = {file.path: file for file in loaded.workspace.ledger.index_files("src1")}
-    junk = [file.path for file in loaded.workspace.ledger.data_files("src1", "track_junk")]
+    before = {file.path: file for file in loaded.place.ledger.index_files("src1")}
+    junk = [file.path for file in loaded.place.ledger.data_files("src1", "track_junk")]
     of_another_source = TableChange("ios", "track_junk", "src2", "track_junk", "data/src2", ("day", "hr"))
-    loaded.workspace.catalog.apply([of_another_source], run_id="1", at=1)
+    loaded.place.catalog.apply([of_another_source], run_id="1", at=1)
     report = drop(loaded)
     made = last_manifest(loaded)
     entry, (run_id, at) = made.entry, (made.entry.run_id, made.entry.at)
     assert (made.tables, made.dropped_tables) == ([], [("web", "track_junk")])
     assert entry.removed_data_files == junk
     assert entry.decisions.dropped == [DroppedTable("track_junk", 4, run_id, at)]
-    assert loaded.workspace.admission.dropped("src1") == entry.decisions.dropped
+    assert loaded.place.admission.dropped("src1") == entry.decisions.dropped
     first, second, third, fourth = before.values()
     assert entry.removed_index_files == [first.path, second.path, fourth.path]
-    index = loaded.workspace.ledger.index_files("src1")
+    index = loaded.place.ledger.index_files("src1")
     assert [(file.messages, file.synced_at, file.run_id) for file in index] == [
         (third.messages, third.synced_at, third.run_id),
         (2, first.synced_at, run_id),
@@ -105,7 +105,7 @@ def test_the_table_goes_with_its_files_its_messages_and_a_report_that_says_so(lo
 def test_a_part_of_the_index_that_was_lost_is_made_anew_without_the_table(
     loaded: Lake, harm: Callable[[Path], None]
 ) -> None:
-    first, second, third, fourth = loaded.workspace.ledger.index_files("src1")
+    first, second, third, fourth = loaded.place.ledger.index_files("src1")
     for file in (first, third):
         harm(loaded.root / file.path)
     whole, _ = drop(loaded)
@@ -114,7 +114,7 @@ def test_a_part_of_the_index_that_was_lost_is_made_anew_without_the_table(
         "a part of the index was lost or damaged, and made anew from the data files: 3 messages"
     ]
     assert second.path in last_manifest(loaded).entry.removed_index_files
-    times = [file.synced_at for file in loaded.workspace.ledger.index_files("src1")]
+    times = [file.synced_at for file in loaded.place.ledger.index_files("src1")]
     assert sorted(times) == [third.synced_at, fourth.synced_at]
     assert loaded.tables() == ["track_real"]
     assert clean(loaded)
@@ -129,9 +129,9 @@ def test_what_else_a_run_added_to_the_index_belongs_to_the_drop(tmp_path: Path) 
     lake = Lake(tmp_path / "workspace", InProcess(), sizes=parts)
     lake.sync_of(track("Junk", "j1"), *(track("Real", f"r{n}") for n in range(9)))
     lake.sync_of(track("Real", "other"))
-    *of_first, other = lake.workspace.ledger.index_files("src1")
+    *of_first, other = lake.place.ledger.index_files("src1")
     run_id = drop(lake)[0]["run_id"]
-    index = lake.workspace.ledger.index_files("src1")
+    index = lake.place.ledger.index_files("src1")
     assert len(of_first) > 3
     assert len(last_manifest(lake).entry.removed_index_files) == 1
     assert {file.run_id for file in index if file != other} == {run_id}
@@ -144,7 +144,7 @@ def test_what_else_a_run_added_to_the_index_belongs_to_the_drop(tmp_path: Path) 
 
 def test_a_table_that_does_not_exist_cannot_be_dropped(loaded: Lake) -> None:
     with pytest.raises(NotFoundError, match="web has no table 'track_other'") as caught:
-        loaded.run(jobs.drop(loaded.source, "track_other"))
+        loaded.run(jobs.drop(loaded.connection, "track_other"))
     assert caught.value.fix == "see `eventlake tables`"
-    assert loaded.workspace.admission.dropped("src1") == []
+    assert loaded.place.admission.dropped("src1") == []
     assert clean(loaded)

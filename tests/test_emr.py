@@ -145,8 +145,8 @@ def lake(aws: Aws, s3: S3Server, bucket: str, package: Made, tmp_path: Path) -> 
             f'[s3]\nendpoint = "{s3.endpoint}"\npath_style = true\n[aws]\nregion = "{REGION}"\n'
         )
         place = Workspace.open(place.folder)
-        place.sources.add("web", source_id="src1")
-        place.sources.change("web", {"database": database})
+        place.connections.add_source("web", source_id="src1")
+        place.connections.change("web", {"database": database})
         eventlake(place.folder, "import", "web", str(tmp_path / "raw"))
         places.append(place.folder)
     there, alone = places
@@ -157,9 +157,9 @@ def rows(folder: Path) -> dict[str, list[dict[str, Any]]]:
     place = Workspace.open(folder)
     return {
         table.name: query(
-            place, f'select * from {table.database}."{table.name}" order by message_id, received_at'
+            place.lake(), f'select * from {table.database}."{table.name}" order by message_id, received_at'
         ).to_pylist()
-        for table in place.catalog.tables()
+        for table in place.lake().catalog.tables()
     }
 
 
@@ -220,8 +220,8 @@ def test_a_sync_and_a_replay_on_emr(aws: Aws, s3: S3Server, lake: Lake, spark_ho
         assert {"Key": "vendor", "Value": "eventlake"} in cluster["Tags"]
         assert rows(lake.folder) == rows(lake.alone)
     place = Workspace.open(lake.folder)
-    assert verify(place, place.sources.get("web"), InProcess()) == []
-    assert not list(place.storage.files("segment-stage"))
+    assert verify(place, place.connections.get("web"), InProcess()) == []
+    assert not list(place.lake().storage.files("segment-stage"))
     shown = {table["Name"] for table in aws.client("glue").get_tables(DatabaseName=report[0]["database"])["TableList"]}
     assert shown == set(rows(lake.alone))
 
@@ -334,7 +334,7 @@ def test_a_driver_whose_run_died_gives_up(storage: S3Storage) -> None:
         "main(sys.argv[1], STEPS)"
     )
     done = subprocess.run(
-        [sys.executable, "-c", program, described(storage, "segment-stage/1", silence=5)],
+        [sys.executable, "-c", program, described(storage, storage, "segment-stage/1", silence=5)],
         env=os.environ | {"PYSPARK_SUBMIT_ARGS": "--master local[1] pyspark-shell", "SPARK_LOCAL_IP": "127.0.0.1"},
         capture_output=True,
         text=True,
@@ -356,7 +356,7 @@ def test_the_package_is_made_once_and_has_all_but_spark(lake: Lake, aws: Aws, pa
     assert told["archive"].endswith(package.package.archive)
     place = Workspace.open(lake.folder)
     archive = tmp_path / "package.tar.gz"
-    archive.write_bytes(place.storage.read(told["archive"].removeprefix(f"{place.storage.root}/")))
+    archive.write_bytes(place.lake().storage.read(told["archive"].removeprefix(f"{place.lake().storage.root}/")))
     with tarfile.open(archive) as tar:
         names = {name.split("/")[1] for name in tar.getnames() if name.startswith("lib/") and "/" in name}
     assert {"eventlake", "pyarrow", "duckdb", "boto3", "msgspec"} <= names
@@ -505,12 +505,14 @@ def test_a_cluster_of_fleets_is_copied_too() -> None:
 
 def a_submission(storage: S3Storage) -> Submission:
     package = Package("segment-data/packages/a.tar.gz", "segment-data/packages/a.py", "0123", is_new=False)
-    return Submission(package, storage.full, {}, "python3.11", functools.partial(described, storage))
+    return Submission(package, storage.full, {}, "python3.11", functools.partial(described, storage, storage))
 
 
 def test_nodes_act_in_their_own_role() -> None:
     options = S3Options("http://x", aws=AwsOptions(REGION, "arn:aws:iam::123456789012:role/job", "external"))
-    told = json.loads(base64.urlsafe_b64decode(described(S3Storage("s3://bucket/lake", options), "segment-stage/1")))
+    lake, archive = S3Storage("s3://bucket/lake", options), S3Storage("s3://archive", options)
+    told = json.loads(base64.urlsafe_b64decode(described(lake, archive, "segment-stage/1")))
+    assert (told["lake"]["root"], told["archive"]["root"]) == ("s3://bucket/lake", "s3://archive")
     assert "role" not in json.dumps(told)
     assert "external" not in json.dumps(told)
     assert REGION in json.dumps(told)

@@ -65,7 +65,7 @@ def lake(tmp_path_factory: pytest.TempPathFactory, spark: SparkRunner) -> Lake:
     )
     recipe = Recipe(events=400, hours=4, track_types=4, conflict_share=0.05, duplicate_share=0.05)
     for file in write_archive(recipe, base / "raw", files=2):
-        import_file(lake.workspace.storage, lake.source.id, file, now_micros=0)
+        import_file(lake.place.storage, lake.source.id, file, now_micros=0)
     lake.sync()
     lake.put(
         measured(
@@ -233,7 +233,7 @@ def with_spark(lake: Lake, table: str, spark: SparkRunner) -> pa.Table:
 
 
 def with_eventlake(lake: Lake, table: str, _: SparkRunner) -> pa.Table:
-    return query(lake.workspace, f'select * from web."{table}"')
+    return query(lake.place, f'select * from web."{table}"')
 
 
 Engine = Callable[[Lake, str, SparkRunner], pa.Table]
@@ -285,7 +285,7 @@ def test_every_engine_reads_every_table_alike(lake: Lake, spark: SparkRunner, en
 
 
 def test_the_rows_of_the_catalog_and_of_the_files_are_as_many(lake: Lake, spark: SparkRunner) -> None:
-    loaded = sum(file.loaded for file in lake.workspace.ledger.raw_files("src1").values())
+    loaded = sum(file.loaded for file in lake.place.ledger.raw_files("src1").values())
     assert sum(with_duckdb(lake, table, spark).num_rows for table in lake.tables()) == loaded == 407
 
 
@@ -354,10 +354,10 @@ def test_text_is_marked_as_text(lake: Lake) -> None:
 
 def test_every_file_has_the_columns_of_its_table_in_their_order(lake: Lake) -> None:
     """A reader that goes by position, as Hive and Trino can, must find every column where the catalog has it."""
-    latest = lake.workspace.runs.get(None).run_id
-    for table in lake.workspace.catalog.tables():
+    latest = lake.place.runs.get(None).run_id
+    for table in lake.place.catalog.tables():
         columns = [column.name for column in table.schema.columns]
-        for file in lake.workspace.ledger.data_files(table.source_id, table.segment_type):
+        for file in lake.place.ledger.data_files(table.source_id, table.segment_type):
             names = pq.read_schema(lake.root / file.path).names
             assert names == columns[: len(names)], table.name
             if file.run_id == latest:
@@ -372,7 +372,7 @@ def test_tables_written_anew_keep_their_types_in_every_file(tmp_path: Path, spar
     lake.sync()
     types = lake.types(TABLE)
     assert types["properties_amount"] == "bigint"
-    lake.run(jobs.rebuild(lake.workspace.sources.preview("web", {"date_partition": "day"})))
+    lake.run(jobs.rebuild(lake.workspace.connections.preview("web", {"date_partition": "day"})))
     lake.put(measured("m3", "2026-11-16T04:00:00Z", '{"amount":2.5}'))
     lake.sync()
     assert lake.types(TABLE) == types

@@ -82,10 +82,10 @@ class Faulty:
 
 def faulty(lake: Lake, fault: Callable[[], None], at: int | None) -> type[Faulty]:
     """Give a lake storage that fails from its n-th call on."""
-    storage = lake.workspace.storage
+    storage = lake.place.storage
     kind = type("OneFault", (Faulty, type(storage)), {"fault": staticmethod(fault), "fails_at": at})
     options = (storage.options,) if isinstance(storage, S3Storage) else ()
-    lake.workspace.__dict__["storage"] = kind(storage.root, *options, timeout=storage.timeout)
+    lake.place.__dict__["storage"] = kind(storage.root, *options, timeout=storage.timeout)
     return kind
 
 
@@ -128,7 +128,7 @@ def test_storage_that_fails_at_any_call_gives_a_clear_error_and_the_next_run_com
             lake.sync()
         assert caught.value.fix
         storage.fails_at = None
-        ended = lake.workspace.runs.latest(1)[0]
+        ended = lake.place.runs.latest(1)[0]
         if ended.status == "failed":  # before the commit: reported, and nothing is to be seen
             assert ended.report
             assert ended.report[0]["error_code"] == code
@@ -136,7 +136,7 @@ def test_storage_that_fails_at_any_call_gives_a_clear_error_and_the_next_run_com
 
         lake.sync()
         assert state(lake) == expected, f"failed at call {point}"
-        assert verify(lake.workspace, lake.source, lake.runner) == [], f"failed at call {point}"
+        assert verify(lake.workspace, lake.connection, lake.runner) == [], f"failed at call {point}"
         assert not lake.staged()
 
 
@@ -197,7 +197,7 @@ def test_a_manifest_of_another_workspace_is_neither_replaced_nor_carried_out(tmp
         """While a run goes on, another workspace writes a manifest for a run with the same id."""
 
         def run(self, *args: Any, **kwargs: Any) -> list[Any]:
-            run_id = lake.workspace.runs.latest(1)[0].run_id
+            run_id = lake.place.runs.latest(1)[0].run_id
             earlier.with_name(f"{run_id}.json").write_text(foreign)
             return super().run(*args, **kwargs)
 
@@ -205,10 +205,10 @@ def test_a_manifest_of_another_workspace_is_neither_replaced_nor_carried_out(tmp
     with pytest.raises(InternalError, match="another manifest"):
         lake.sync()
     assert state(lake) == before
-    assert earlier.with_name(f"{lake.workspace.runs.latest(1)[0].run_id}.json").read_text() == foreign
+    assert earlier.with_name(f"{lake.place.runs.latest(1)[0].run_id}.json").read_text() == foreign
     lake.runner = InProcess()
     assert lake.sync()[0]["books"]["loaded"] == 2
-    assert verify(lake.workspace, lake.source, lake.runner) == []
+    assert verify(lake.workspace, lake.connection, lake.runner) == []
 
 
 # A disk that is really full
@@ -270,7 +270,7 @@ def held_by_a_replay(lake: Lake, inside: threading.Event, go_on: threading.Event
             return super().run(*args, **kwargs)
 
     place = Workspace.open(lake.workspace.folder, lake.workspace.clock)
-    thread = threading.Thread(target=lambda: run(place, jobs.replay(lake.source, None, None), Waiting()))
+    thread = threading.Thread(target=lambda: run(place, jobs.replay(lake.connection, None, None), Waiting()))
     thread.start()
     assert inside.wait(60)
     return thread
@@ -279,7 +279,7 @@ def held_by_a_replay(lake: Lake, inside: threading.Event, go_on: threading.Event
 def test_nothing_else_runs_on_a_source_during_a_replay(tmp_path: Path) -> None:
     lake = filled(tmp_path / "workspace")
     lake.sync()
-    rows, runs = state(lake), len(lake.workspace.runs.latest(100))
+    rows, runs = state(lake), len(lake.place.runs.latest(100))
     go_on = threading.Event()
     replay = held_by_a_replay(lake, threading.Event(), go_on)
     try:
@@ -287,15 +287,15 @@ def test_nothing_else_runs_on_a_source_during_a_replay(tmp_path: Path) -> None:
         with pytest.raises(BusyError, match="another sync or replay"):
             lake.sync()
         with pytest.raises(BusyError, match="another sync or replay"):
-            verify(lake.workspace, lake.source, lake.runner)
+            verify(lake.workspace, lake.connection, lake.runner)
         assert state(lake) == rows
     finally:
         go_on.set()
         replay.join()
-    assert len(lake.workspace.runs.latest(100)) == runs + 1  # what was refused left no trace
+    assert len(lake.place.runs.latest(100)) == runs + 1  # what was refused left no trace
     lake.sync()
     assert {row["message_id"] for row in lake.rows("track_a")} == {"m0", "m1", "m9"}
-    assert verify(lake.workspace, lake.source, lake.runner) == []
+    assert verify(lake.workspace, lake.connection, lake.runner) == []
 
 
 def test_no_sync_begins_while_verify_reads(tmp_path: Path) -> None:
@@ -310,7 +310,7 @@ def test_no_sync_begins_while_verify_reads(tmp_path: Path) -> None:
             seen.append(args[0].__name__)
             return super().run(*args, **kwargs)
 
-    assert verify(lake.workspace, lake.source, Meanwhile()) == []
+    assert verify(lake.workspace, lake.connection, Meanwhile()) == []
     assert seen
 
 
@@ -321,13 +321,13 @@ def test_of_many_syncs_at_once_each_event_is_loaded_by_one(tmp_path: Path) -> No
     assert outcomes["done"]
     assert not outcomes.keys() - {"done", "busy"}
     assert sorted(row["message_id"] for table in lake.tables() for row in lake.rows(table)) == ["m0", "m1", "m2"]
-    assert verify(lake.workspace, lake.source, lake.runner) == []
+    assert verify(lake.workspace, lake.connection, lake.runner) == []
 
 
 def sync_in_a_process(folder: Path) -> str:
     place = Workspace.open(folder)
     try:
-        run(place, jobs.sync(place.sources.get("web")), InProcess())
+        run(place, jobs.sync(place.connections.get("web")), InProcess())
     except BusyError:
         return "busy"
     return "done"
@@ -335,8 +335,8 @@ def sync_in_a_process(folder: Path) -> str:
 
 def test_another_source_is_not_held_up(tmp_path: Path) -> None:
     lake = filled(tmp_path / "workspace")
-    other, _ = lake.workspace.sources.add("other")
-    with lake.workspace.leases.held(lake.source.id):
+    other, _ = lake.workspace.connections.add_source("other")
+    with lake.place.leases.held(lake.source.id):
         assert run(lake.workspace, jobs.sync(other), lake.runner)[0]["status"] == "finished"
 
 
@@ -353,10 +353,10 @@ def test_a_clock_that_goes_backward_loses_nothing_and_keeps_the_runs_in_order(tm
     clock.forward(hours=-1)
     third = lake.sync_of(track("A", "m2"), track("A", "m3"))
     assert (third[0]["books"]["loaded"], third[0]["books"]["duplicates"]) == (1, 1)
-    assert [run.run_id for run in lake.workspace.runs.latest(2)] == [third[0]["run_id"], second[0]["run_id"]]
+    assert [run.run_id for run in lake.place.runs.latest(2)] == [third[0]["run_id"], second[0]["run_id"]]
     assert third[0]["start_time"].startswith("2025-10-11")
     assert third[0]["duration_mins"] == 0
-    assert verify(lake.workspace, lake.source, lake.runner) == []
+    assert verify(lake.workspace, lake.connection, lake.runner) == []
 
 
 @pytest.mark.parametrize("days", [8, 4000])
@@ -370,7 +370,7 @@ def test_a_clock_that_jumps_ahead_does_not_let_copies_in(tmp_path: Path, days: i
     assert lake.sync_of(track("A", "m1"), track("A", "m3"))[0]["books"]["duplicates"] == 1
     clock.forward(hours=-24 * days)  # and back again
     assert lake.sync_of(track("A", "m1"), track("A", "m3"))[0]["books"]["duplicates"] == 2
-    assert verify(lake.workspace, lake.source, lake.runner) == []
+    assert verify(lake.workspace, lake.connection, lake.runner) == []
 
 
 class Hurrying(SetClock):
@@ -389,10 +389,10 @@ def test_a_run_that_crosses_midnight_and_the_end_of_a_year_has_one_report(tmp_pa
     )
     assert report[0]["start_time"][:10] == "2026-12-31"
     assert report[0]["finish_time"][:10] == "2027-01-01"
-    partitions = {tuple(file.partition): file.rows for file in lake.workspace.ledger.data_files("src1")}
+    partitions = {tuple(file.partition): file.rows for file in lake.place.ledger.data_files("src1")}
     assert partitions == {("2026-12-31", "23"): 1, ("2027-01-01", "00"): 1}
     assert lake.query("select count(*) as n from __segment_datalake.sync_reports where type = 'source'") == [{"n": 1}]
-    assert verify(lake.workspace, lake.source, lake.runner) == []
+    assert verify(lake.workspace, lake.connection, lake.runner) == []
 
 
 @pytest.fixture(params=["UTC", "America/New_York", "Asia/Kathmandu"])
@@ -423,9 +423,9 @@ def test_partitions_are_hours_of_utc_in_any_zone_of_the_machine(
 ) -> None:
     lake = Lake(tmp_path / "workspace", InProcess())
     lake.sync_of(track("A", "m1", receivedAt=received))
-    (file,) = lake.workspace.ledger.data_files("src1")
+    (file,) = lake.place.ledger.data_files("src1")
     assert tuple(file.partition) == (day, hour)
-    (row,) = query(lake.workspace, "select day, hr, epoch_us(received_at) as at from web.track_a").to_pylist()
+    (row,) = query(lake.place, "select day, hr, epoch_us(received_at) as at from web.track_a").to_pylist()
     assert (row["day"], row["hr"]) == (day, hour)
     assert file.first_received == row["at"]
     assert file.first_received // HOUR * HOUR <= row["at"] < file.first_received // HOUR * HOUR + HOUR

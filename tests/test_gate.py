@@ -15,6 +15,7 @@ def context(tmp_path: Path) -> StageContext:
     return StageContext(
         run_id="1",
         storage=LocalStorage(str(tmp_path)),
+        archive=LocalStorage(str(tmp_path)),
         rules=LakeRules("src1", "web"),
         known_columns={"page": (), "track_dropped": ()},
         column_limit=100,

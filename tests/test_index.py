@@ -77,7 +77,7 @@ def test_copies_are_noticed_although_the_index_was_lost(loaded: Lake, harm: Call
     assert counts(report) == (1, 12)
     assert report[0]["reindexed"]["messages"] == 4 * parts
     assert "of the index" in report[0]["notices"][0]
-    assert verify(loaded.workspace, loaded.source, loaded.runner) == []
+    assert verify(loaded.workspace, loaded.connection, loaded.runner) == []
 
 
 @pytest.mark.parametrize("harm", [remove, cut], ids=["gone", "cut off"])
@@ -92,7 +92,7 @@ def test_a_sync_with_nothing_new_makes_a_lost_index_anew_instead_of_forgetting_i
     assert loaded.sync()[0]["notices"] == ["No data found"]
     all_again(loaded)
     assert counts(loaded.sync()) == (1, 12)
-    assert verify(loaded.workspace, loaded.source, loaded.runner) == []
+    assert verify(loaded.workspace, loaded.connection, loaded.runner) == []
 
 
 def test_one_part_gone_and_another_damaged(loaded: Lake) -> None:
@@ -103,27 +103,27 @@ def test_one_part_gone_and_another_damaged(loaded: Lake) -> None:
     report = loaded.sync()
     assert counts(report) == (1, 12)
     assert report[0]["reindexed"]["messages"] == 8
-    assert verify(loaded.workspace, loaded.source, loaded.runner) == []
+    assert verify(loaded.workspace, loaded.connection, loaded.runner) == []
 
 
 @pytest.mark.parametrize("harm", [remove, cut, flip], ids=["gone", "cut off", "flipped"])
 def test_a_replay_with_a_lost_index_changes_nothing(loaded: Lake, harm: Callable[[Path], None]) -> None:
     before = loaded.rows("track_a"), loaded.rows("track_b")
     harm(index_files(loaded)[1])
-    report = loaded.run(jobs.replay(loaded.source, None, None))
+    report = loaded.run(jobs.replay(loaded.connection, None, None))
     assert counts(report) == (0, 12)
     assert (report[0]["rewritten"], report[0]["carried_over"]) == (12, 0)
     assert (loaded.rows("track_a"), loaded.rows("track_b")) == before
-    assert verify(loaded.workspace, loaded.source, loaded.runner) == []
+    assert verify(loaded.workspace, loaded.connection, loaded.runner) == []
 
 
 def test_a_rebuild_with_a_lost_index_carries_nothing_over(loaded: Lake) -> None:
     index_files(loaded)[1].unlink()
-    report = loaded.run(jobs.rebuild(loaded.workspace.sources.preview("web", {"table_prefix": "x"})))
+    report = loaded.run(jobs.rebuild(loaded.workspace.connections.preview("web", {"table_prefix": "x"})))
     assert counts(report) == (12, 0)
     assert "reindexed" not in report[0]
     assert len(loaded.rows("x_track_a")) == 6
-    assert verify(loaded.workspace, loaded.source, loaded.runner) == []
+    assert verify(loaded.workspace, loaded.connection, loaded.runner) == []
 
 
 def test_rows_that_only_the_lake_has_are_known_to_a_new_index(loaded: Lake) -> None:
@@ -147,24 +147,24 @@ def test_an_index_and_a_data_file_that_are_both_lost_can_both_be_had_again(
     index_files(loaded)[0].unlink()
     harm(sorted((loaded.root / "segment-data/data/src1/segment_type=track_a").rglob("*.parquet"))[0])
     loaded.sync()
-    findings = verify(loaded.workspace, loaded.source, loaded.runner)
+    findings = verify(loaded.workspace, loaded.connection, loaded.runner)
     assert findings
-    repair(loaded.workspace, loaded.source, findings, loaded.runner)
-    assert verify(loaded.workspace, loaded.source, loaded.runner) == []
+    repair(loaded.workspace, loaded.connection, findings, loaded.runner)
+    assert verify(loaded.workspace, loaded.connection, loaded.runner) == []
     assert (loaded.rows("track_a"), loaded.rows("track_b")) == before
 
 
 def test_a_message_that_is_in_the_lake_twice_stays_in_the_index_twice(tmp_path: Path) -> None:
     clock = SetClock()
     lake = Lake(tmp_path / "workspace", InProcess(), clock=clock)
-    lake.workspace.sources.change("web", {"lookback_days": "1"})
+    lake.workspace.connections.change("web", {"lookback_days": "1"})
     for day in range(4):
         lake.sync_of(track("A", "m0" if day in (0, 3) else f"m{day}", receivedAt=f"2026-11-1{day}T10:00:00Z"))
         clock.forward(hours=24)
     assert [row["message_id"] for row in lake.rows("track_a")] == ["m0", "m0", "m1", "m2"]
     index_files(lake)[0].unlink()
     assert lake.sync()[0]["reindexed"]["messages"] == 1
-    assert verify(lake.workspace, lake.source, lake.runner) == []
+    assert verify(lake.workspace, lake.connection, lake.runner) == []
 
 
 def test_the_index_of_a_run_is_made_anew_as_a_whole(tmp_path: Path) -> None:
@@ -181,7 +181,7 @@ def test_the_index_of_a_run_is_made_anew_as_a_whole(tmp_path: Path) -> None:
     assert counts(report) == (0, 8)
     assert report[0]["reindexed"]["messages"] == 8
     assert other in index_files(lake)
-    assert verify(lake.workspace, lake.source, lake.runner) == []
+    assert verify(lake.workspace, lake.connection, lake.runner) == []
 
 
 def test_what_was_made_anew_is_as_old_as_what_was_lost(tmp_path: Path) -> None:
@@ -191,11 +191,11 @@ def test_what_was_made_anew_is_as_old_as_what_was_lost(tmp_path: Path) -> None:
     for day in range(3):
         lake.sync_of(track("A", f"m{day}"))
         clock.forward(hours=24)
-    synced = [file.synced_at for file in lake.workspace.ledger.index_files("src1")]
+    synced = [file.synced_at for file in lake.place.ledger.index_files("src1")]
     for file in index_files(lake)[:2]:
         file.unlink()
     lake.sync()
-    assert sorted(file.synced_at for file in lake.workspace.ledger.index_files("src1")) == sorted(synced[1:])
+    assert sorted(file.synced_at for file in lake.place.ledger.index_files("src1")) == sorted(synced[1:])
 
 
 # Shares of a run

@@ -147,7 +147,7 @@ def test_nothing_is_lost_of_many_events_in_one_lake() -> None:
             rows = all_rows(lake, run=report[0]["run_id"])
             missing = {message_id: lost(line, rows[message_id]) for message_id, line in lines.items()}
             assert {message_id: values for message_id, values in missing.items() if values} == {}
-        assert verify(lake.workspace, lake.source, lake.runner) == []
+        assert verify(lake.workspace, lake.connection, lake.runner) == []
 
 
 few_ids = st.sampled_from(["a", "b", "c", "d", "e"])

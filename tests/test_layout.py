@@ -39,7 +39,7 @@ def test_an_hour_ends_with_its_last_millisecond(lake: Lake) -> None:
     ],
 )
 def test_four_date_layouts(lake: Lake, layout: str, folder: str) -> None:
-    lake.workspace.sources.change("web", {"date_partition": layout})
+    lake.workspace.connections.change("web", {"date_partition": layout})
     lake.put(track(receivedAt="2026-01-05T03:04:05Z"))
     report = lake.sync()
     (file,) = lake.data_files()
@@ -50,7 +50,7 @@ def test_four_date_layouts(lake: Lake, layout: str, folder: str) -> None:
 
 
 def test_partition_by_slug(lake: Lake) -> None:
-    lake.workspace.sources.change("web", {"partition_by_slug": "true"})
+    lake.workspace.connections.change("web", {"partition_by_slug": "true"})
     lake.put(track())
     lake.sync()
     assert lake.data_files()[0].startswith("web/segment_type=")
@@ -79,27 +79,27 @@ def test_names_that_are_one_in_snake_case_share_a_table(lake: Lake) -> None:
 
 
 def test_plain_naming_keeps_calls_and_events_apart(lake: Lake) -> None:
-    lake.workspace.sources.change("web", {"table_naming": "plain"})
+    lake.workspace.connections.change("web", {"table_naming": "plain"})
     lake.put(track("Order Completed", "m1"), track("Page", "m2"), {**track(message_id="m3"), "type": "page"})
     lake.sync()
     assert lake.tables() == ["order_completed", "page", "track_page"]
 
 
 def test_table_prefix_and_database_name(lake: Lake) -> None:
-    lake.workspace.sources.change("web", {"table_prefix": "ios", "database": "apps"})
+    lake.workspace.connections.change("web", {"table_prefix": "ios", "database": "apps"})
     lake.put(track("Opened"))
     lake.sync()
     assert lake.query("select event from apps.ios_track_opened") == [{"event": "Opened"}]
 
 
 def test_two_sources_cannot_write_into_the_same_tables(lake: Lake) -> None:
-    lake.workspace.sources.add("ios")
+    lake.workspace.connections.add_source("ios")
     with pytest.raises(InvalidSettingsError, match="belongs to the source 'web'"):
-        lake.workspace.sources.change("ios", {"database": "web"})
-    lake.workspace.sources.change("web", {"table_prefix": "web"})
-    lake.workspace.sources.change("ios", {"database": "web", "table_prefix": "ios"})
+        lake.workspace.connections.change("ios", {"database": "web"})
+    lake.workspace.connections.change("web", {"table_prefix": "web"})
+    lake.workspace.connections.change("ios", {"database": "web", "table_prefix": "ios"})
     with pytest.raises(InvalidSettingsError, match="begin alike"):
-        lake.workspace.sources.change("ios", {"table_prefix": "web_ios"})
+        lake.workspace.connections.change("ios", {"table_prefix": "web_ios"})
 
 
 def test_only_reserved_names_are_touched(lake: Lake) -> None:
@@ -134,7 +134,7 @@ def test_a_hostile_event_name_stays_inside_the_lake(lake: Lake) -> None:
 
 
 def test_past_the_table_limit_old_tables_go_on_and_new_events_are_kept_aside(lake: Lake) -> None:
-    lake.workspace.sources.change("web", {"table_limit": "2"})
+    lake.workspace.connections.change("web", {"table_limit": "2"})
     lake.put(track("One", "m1"), track("Two", "m2"), track("Two", "m2b"), track("Zero", "m3"))
     report = lake.sync()
     lake.put(track("One", "m4"), track("Four", "m5"))
@@ -157,7 +157,7 @@ def test_a_backfill_of_many_hours_needs_few_open_files(lake: Lake) -> None:
 
 
 def test_the_table_limit_holds_over_all_tasks_and_takes_the_most_used_events(lake: Lake) -> None:
-    lake.workspace.sources.change("web", {"table_limit": "2"})
+    lake.workspace.connections.change("web", {"table_limit": "2"})
     for number in range(4):  # several files, so several tasks
         lake.put(track("Often", f"o{number}"), track(f"Rare {number}", f"r{number}"), track("Usual", f"u{number}"))
     report = lake.sync()
@@ -166,9 +166,9 @@ def test_the_table_limit_holds_over_all_tasks_and_takes_the_most_used_events(lak
 
 
 def test_files_that_grow_too_large_for_memory_are_finished_with_all_their_rows(lake: Lake) -> None:
-    storage = lake.workspace.storage
+    storage = lake.place.storage
     writer = PartitionedWriter(
-        storage, lake.source.rules, "page", folder="out", stem="f", sizes=FileSizes(bytes_in_memory=1)
+        storage, lake.connection.rules, "page", folder="out", stem="f", sizes=FileSizes(bytes_in_memory=1)
     )
     for start in (0, 10):
         hours = pa.array([(start + n) * HOUR // 4 for n in range(10)], pa.timestamp("us", "UTC"))

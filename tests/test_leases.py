@@ -39,26 +39,26 @@ def engine(address: str, tmp_path: Path) -> Iterator[sa.Engine]:
 def taken_over(engine: sa.Engine, name: str) -> None:
     """As if the holder had frozen for longer than its lease, and another machine had taken its place."""
     with engine.begin() as connection:
-        here = database.leases.c.name == name
+        here = database.leases.c.name == f"{name}/default"
         connection.execute(database.leases.update().where(here).values(expires_at=0))
-    with Leases(engine).held(name):
+    with Leases(engine, "default").held(name):
         pass
 
 
 def test_one_at_a_time_and_the_others_are_told_who(engine: sa.Engine) -> None:
-    with Leases(engine).held("web") as first:
+    with Leases(engine, "default").held("web") as first:
         with pytest.raises(BusyError) as busy:
-            Leases(engine).held("web").__enter__()
+            Leases(engine, "default").held("web").__enter__()
         holder = f"process {os.getpid()} on {socket.gethostname()}, since 20"
         assert busy.value.problem.startswith(f"another sync or replay of this source is running: {holder}")
         assert busy.value.fix == "wait until it ends; see `eventlake runs`"
         with engine.connect() as connection:
             row = connection.execute(sa.select(database.leases)).one()
         assert row.expires_at - row.since == 60_000_000
-        with Leases(engine).held("app") as other:
+        with Leases(engine, "default").held("app") as other:
             other.confirm()
         first.confirm()
-    with Leases(engine).held("web") as second:
+    with Leases(engine, "default").held("web") as second:
         assert second.fence > first.fence
         second.confirm()
         with pytest.raises(LeaseLostError) as lost:
@@ -77,14 +77,14 @@ def test_processes_of_two_containers_with_one_name_are_told_apart() -> None:
 @pytest.mark.parametrize("before", ["nobody", "another"])
 def test_of_many_who_ask_at_once_one_gets_it(engine: sa.Engine, before: str) -> None:
     if before == "another":
-        with Leases(engine).held("web"), Leases(engine).held("app"):
+        with Leases(engine, "default").held("web"), Leases(engine, "default").held("app"):
             pass
     together = threading.Barrier(8)
 
     def ask(_: int) -> bool:
         together.wait()
         try:
-            with Leases(engine).held("web"):
+            with Leases(engine, "default").held("web"):
                 together.wait()  # until all have asked
                 return True
         except BusyError:
@@ -96,24 +96,24 @@ def test_of_many_who_ask_at_once_one_gets_it(engine: sa.Engine, before: str) -> 
 
 
 def test_a_lease_is_renewed_as_long_as_its_holder_lives(engine: sa.Engine) -> None:
-    with Leases(engine, seconds=2).held("web") as lease:
+    with Leases(engine, "default", seconds=2).held("web") as lease:
         deadline = time.monotonic() + 2.5
         while time.monotonic() < deadline:
             with pytest.raises(BusyError):
-                Leases(engine).held("web").__enter__()
+                Leases(engine, "default").held("web").__enter__()
         lease.confirm()
 
 
 def test_the_lease_of_another_machine_ends_by_itself(engine: sa.Engine) -> None:
     now = time.time_ns() // 1000
-    row = {"name": "web", "fence": 7, "host": "elsewhere", "pid": 1, "since": now, "expires_at": now + 10**9}
+    row = {"name": "web/default", "fence": 7, "host": "elsewhere", "pid": 1, "since": now, "expires_at": now + 10**9}
     with engine.begin() as connection:
         connection.execute(database.leases.insert().values(row))
     with pytest.raises(BusyError, match="process 1 on elsewhere"):
-        Leases(engine).held("web").__enter__()
+        Leases(engine, "default").held("web").__enter__()
     with engine.begin() as connection:
         connection.execute(database.leases.update().values(expires_at=now - 10**9))
-    with Leases(engine).held("web") as lease:
+    with Leases(engine, "default").held("web") as lease:
         assert lease.fence == 8
 
 
@@ -123,7 +123,7 @@ from pathlib import Path
 from eventlake.control import database
 from eventlake.control.leases import Leases
 signal.signal(signal.SIGHUP, signal.SIG_DFL)
-with Leases(database.connect(sys.argv[1], Path(sys.argv[2]))).held("web"):
+with Leases(database.connect(sys.argv[1], Path(sys.argv[2])), "default").held("web"):
     print("held", flush=True)
     time.sleep(600)
 """
@@ -136,11 +136,11 @@ def test_a_process_of_this_machine_that_is_gone_holds_nothing(engine: sa.Engine,
         assert process.stdout
         assert process.stdout.readline() == "held\n"
         with pytest.raises(BusyError, match=f"process {process.pid} on"):
-            Leases(engine).held("web").__enter__()
+            Leases(engine, "default").held("web").__enter__()
         process.send_signal(signal.SIGKILL)
         assert process.wait() == -signal.SIGKILL  # to ask whether it lives did it no harm
         assert Holder.myself()._replace(pid=process.pid).is_gone
-    with Leases(engine).held("web") as lease:
+    with Leases(engine, "default").held("web") as lease:
         assert lease.fence == 2
 
 
@@ -168,20 +168,20 @@ class Frozen(InProcess):
         if function.__name__ == self._step:
             self._step = ""
             taken_over(self._lake.workspace.engine, self._lake.source.id)
-            run(Workspace.open(self._lake.workspace.folder), jobs.sync(self._lake.source), InProcess())
+            run(Workspace.open(self._lake.workspace.folder), jobs.sync(self._lake.connection), InProcess())
         return results
 
 
 @pytest.mark.parametrize("step", ["stage", "dedupe", "publish"])
 def test_a_run_that_froze_cannot_commit_any_more(lake: Lake, step: str) -> None:
     with pytest.raises(LeaseLostError, match="another took its place"):
-        run(lake.workspace, jobs.sync(lake.source), Frozen(lake, step))
+        run(lake.workspace, jobs.sync(lake.connection), Frozen(lake, step))
     assert sorted(row["message_id"] for table in ("track_a", "track_b") for row in lake.rows(table)) == [
         "m0",
         "m1",
         "m2",
     ]
-    assert [run.status for run in lake.workspace.runs.latest(3)] == ["finished", "failed", "finished"]
+    assert [run.status for run in lake.place.runs.latest(3)] == ["finished", "failed", "finished"]
     assert len(list((lake.root / "segment-data" / "commits").rglob("*.json"))) == 2
-    assert verify(lake.workspace, lake.source, InProcess()) == []
+    assert verify(lake.workspace, lake.connection, InProcess()) == []
     assert lake.sync()[0]["books"]["lines"] == 0

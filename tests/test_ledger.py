@@ -19,7 +19,7 @@ def engine(tmp_path: Path) -> sa.Engine:
 
 @pytest.fixture
 def ledger(engine: sa.Engine) -> Ledger:
-    return Ledger(engine)
+    return Ledger(engine, "default")
 
 
 Record = Callable[[Entry], None]
@@ -28,7 +28,7 @@ Record = Callable[[Entry], None]
 @pytest.fixture
 def record(engine: sa.Engine, ledger: Ledger) -> Iterator[Record]:
     """Records as a run does that holds its source."""
-    with Leases(engine).held("src1") as lease:
+    with Leases(engine, "default").held("src1") as lease:
         yield lambda entry: ledger.record(entry, lease)
 
 
@@ -158,17 +158,27 @@ def test_an_entry_that_cannot_be_recorded_as_a_whole_changes_nothing(ledger: Led
     assert known(ledger, "src1") == expected_of_first()
 
 
-def test_settings_that_a_run_brings_are_those_of_its_source_alone(
+def test_settings_that_a_run_brings_are_those_of_its_connection_alone(
     engine: sa.Engine, ledger: Ledger, record: Record
 ) -> None:
     with engine.begin() as connection:
         rows = [{"id": name, "slug": name, "name": name, "enabled": True, "created_at": 1} for name in ("src1", "src2")]
-        connection.execute(database.sources.insert(), [{**row, "settings": {"old": 1}} for row in rows])
+        connection.execute(database.sources.insert(), rows)
+        here = {"enabled": True, "connected": True, "settings": {"old": 1}, "created_at": 1}
+        of = [("src1", "default"), ("src2", "default"), ("src2", "aws")]
+        connection.execute(
+            database.connections.insert(), [{**here, "source_id": id_, "lake": lake} for id_, lake in of]
+        )
     record(first())
     record(Entry("3", "src2", 7, [], source_settings={"new": 2}))
     with engine.connect() as connection:
-        found = connection.execute(sa.select(database.sources.c.id, database.sources.c.settings).order_by("id"))
-        assert [tuple(row) for row in found] == [("src1", {"old": 1}), ("src2", {"new": 2})]
+        table = database.connections.c
+        found = connection.execute(sa.select(table.source_id, table.lake, table.settings).order_by("source_id", "lake"))
+        assert [tuple(row) for row in found] == [
+            ("src1", "default", {"old": 1}),
+            ("src2", "aws", {"old": 1}),
+            ("src2", "default", {"new": 2}),
+        ]
 
 
 # Tables that may not be
@@ -177,7 +187,7 @@ def test_settings_that_a_run_brings_are_those_of_its_source_alone(
 def test_each_source_has_its_own_rules_in_order_of_their_names(
     engine: sa.Engine, ledger: Ledger, record: Record
 ) -> None:
-    admission = Admission(engine)
+    admission = Admission(engine, "default")
     for entry in (first(), other(), first()):
         record(entry)
     assert admission.dropped("src1") == [DroppedTable("junk", 3, "1", 5)]

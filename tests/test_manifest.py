@@ -70,7 +70,7 @@ def manifest(lake: Lake, job: Job, seen: Found, staged: Staged, kept: Kept, *res
     """Of a run whose books balance, with these plans and these files."""
     plans, published = rest
     outcome = Outcome(seen, staged, kept, plans, published, books.close(staged, kept, published))
-    return manifest_of(lake.workspace, job, HEAD, outcome)
+    return manifest_of(lake.place, job, HEAD, outcome)
 
 
 def told(line: dict[str, Any]) -> dict[str, Any]:
@@ -119,7 +119,7 @@ def test_a_first_sync(lake: Lake) -> None:
         Published("page", [], rescued=Counter()),
         Published("track_copy", []),
     ]
-    made = manifest(lake, jobs.sync(lake.source), found(), staged, kept, plans, published)
+    made = manifest(lake, jobs.sync(lake.connection), found(), staged, kept, plans, published)
     entry, at = made.entry, lake.workspace.clock.now() - 1
     assert entry.report[0]["finish_time"] == time_text(at * 1000)
     assert isinstance(entry.at, int)
@@ -202,13 +202,13 @@ def fill(lake: Lake) -> None:
         change("track_copy", added=(ID, TIME, PRICE), partitions=(TEN,)),
     ]
     of_another_source = replace(change("page", partitions=(TEN,)), database="ios", source_id="src2")
-    lake.workspace.catalog.apply([*tables, of_another_source], run_id="1", at=1)
+    lake.place.catalog.apply([*tables, of_another_source], run_id="1", at=1)
     files = [of_lake(90, "page", run="1"), of_lake(91, "track_copy", run="1"), of_lake(92, "page", run="1")]
     decisions = Decisions(
         dropped=[DroppedTable("track_junk", 1, "1", 1)], refused=[RefusedTable("track_late", 1, 1, 1)]
     )
-    with lake.workspace.leases.held("src1") as lease:
-        lake.workspace.ledger.record(Entry("1", "src1", 1, [], data_files=files, decisions=decisions), lease)
+    with lake.place.leases.held("src1") as lease:
+        lake.place.ledger.record(Entry("1", "src1", 1, [], data_files=files, decisions=decisions), lease)
 
 
 def test_a_later_sync_that_made_a_part_of_the_index_anew(lake: Lake) -> None:
@@ -225,7 +225,7 @@ def test_a_later_sync_that_made_a_part_of_the_index_anew(lake: Lake) -> None:
     plans = [plan("page", added=(PRICE,), columns=(ID, TIME, PRICE)), plan("track_copy", added=(PRICE,))]
     published = [Published("page", [data(0, "page", ELEVEN), data(1, "page", TEN, rows=2)], 3)]
     seen = found(sound=(in_index("c"),), lost=lost)
-    made = manifest(lake, jobs.sync(lake.source), seen, staged, kept, plans, published)
+    made = manifest(lake, jobs.sync(lake.connection), seen, staged, kept, plans, published)
     entry, at = made.entry, lake.workspace.clock.now() - 1
     assert made.tables == [change("page", added=(PRICE,), partitions=(TEN, ELEVEN))]
     assert made.moves[2:] == [
@@ -257,7 +257,7 @@ def test_a_later_sync_that_made_a_part_of_the_index_anew(lake: Lake) -> None:
 def test_a_sync_that_finds_no_room_again_counts_on(lake: Lake) -> None:
     fill(lake)
     staged = Staged(files=[FileCount(raw(0), 3, 0, 3)], refused_tables=Counter(track_late=2, track_new=1))
-    entry = manifest(lake, jobs.sync(lake.source), found(), staged, Kept(), [], []).entry
+    entry = manifest(lake, jobs.sync(lake.connection), found(), staged, Kept(), [], []).entry
     at = lake.workspace.clock.now() - 1
     assert entry.decisions == Decisions(
         refused=[RefusedTable("track_late", 3, 2, at), RefusedTable("track_new", 1, 1, at)]
@@ -268,7 +268,7 @@ def test_a_replay_that_changes_a_type_and_lets_a_table_in(lake: Lake) -> None:
     """Lines are counted and put aside by the sync that meets them first, not again."""
     fill(lake)
     wanted = frozenset({"page", "track_late", "track_junk"})
-    job = jobs.retype(lake.source, "page", "properties_price", ColumnType.STRING)
+    job = jobs.retype(lake.connection, "page", "properties_price", ColumnType.STRING)
     job = replace(job, scope=Scope(5, 6, wanted), allowed=frozenset({"track_late", "track_junk"}))
     counts = [FileCount(raw(0), 8, 6, 2, 0, 5, 6, "r0")]
     staged = Staged(files=counts, quarantine=["stage/bad0"], refused_tables=Counter(track_junk=2))
@@ -303,13 +303,13 @@ def test_a_replay_that_changes_a_type_and_lets_a_table_in(lake: Lake) -> None:
 def test_a_plain_replay_decides_nothing_about_tables(lake: Lake) -> None:
     fill(lake)
     staged = Staged(files=[FileCount(raw(0), 2, 0, 2)], refused_tables=Counter(track_late=2))
-    made = manifest(lake, jobs.replay(lake.source, None, None), found(), staged, Kept(), [], [])
+    made = manifest(lake, jobs.replay(lake.connection, None, None), found(), staged, Kept(), [], [])
     assert made.entry.decisions == Decisions()
 
 
 def test_a_type_is_changed_also_where_no_row_is_left(lake: Lake) -> None:
     fill(lake)
-    job = jobs.retype(lake.source, "track_copy", "properties_price", ColumnType.STRING)
+    job = jobs.retype(lake.connection, "track_copy", "properties_price", ColumnType.STRING)
     made = manifest(lake, job, found(), Staged(), Kept(), [plan("track_copy", columns=(ID, TIME, PRICE))], [])
     assert made.tables == [change("track_copy", retyped=(("properties_price", ColumnType.STRING),))]
     assert len(made.entry.report) == 1
@@ -318,7 +318,7 @@ def test_a_type_is_changed_also_where_no_row_is_left(lake: Lake) -> None:
 def test_all_written_anew_under_another_name(lake: Lake) -> None:
     """Tables bring their columns along, the whole index is new, and the old names go."""
     fill(lake)
-    job = jobs.rebuild(lake.workspace.sources.preview("web", {"table_prefix": "x"}))
+    job = jobs.rebuild(lake.workspace.connections.preview("web", {"table_prefix": "x"}))
     staged = Staged(files=[FileCount(raw(0), 3, 2, 1, 0, 5, 6, "r0")], refused_tables=Counter(track_new=1))
     lost = (in_index("b"),)
     kept = Kept(
@@ -351,7 +351,7 @@ def test_all_written_anew_under_the_same_name_names_every_partition_again(lake: 
     kept = Kept({0: Count(1)}, {"page": Count(1)}, new_ids=[NewIds("stage/ids0", 1, 0)])
     staged = Staged(files=[FileCount(raw(0), 1, 1)])
     plans, published = [plan("page", columns=(ID, TIME))], [Published("page", [data(0, "page")], 1)]
-    made = manifest(lake, jobs.rebuild(lake.source), found(), staged, kept, plans, published)
+    made = manifest(lake, jobs.rebuild(lake.connection), found(), staged, kept, plans, published)
     assert made.tables == [change("page", partitions=(TEN,), anew=True)]
     assert made.dropped_tables == [("web", "track_copy")]
     assert told(made.entry.report[1])["partitions"] == [{"day": "2026-11-15", "hr": "10"}]
@@ -362,15 +362,15 @@ def test_of_rescued_columns_the_fifty_with_the_most_values_are_told(lake: Lake) 
     kept = Kept({0: Count(1)}, {"page": Count(1)}, new_ids=[NewIds("stage/ids0", 1, 0)])
     staged = Staged(files=[FileCount(raw(0), 1, 1)])
     plans, published = [plan("page", is_new=True, added=(ID,))], [Published("page", [data(0, "page")], 1, rescued)]
-    made = manifest(lake, jobs.sync(lake.source), found(), staged, kept, plans, published)
+    made = manifest(lake, jobs.sync(lake.connection), found(), staged, kept, plans, published)
     assert made.entry.report[1]["rescued"] == {f"c{n}": n for n in range(11, 61)}
 
 
 def test_a_source_says_that_it_is_almost_full_once_its_new_tables_are_counted(lake: Lake) -> None:
     fill(lake)
-    lake.workspace.sources.change("web", {"table_limit": "3"})
+    lake.workspace.connections.change("web", {"table_limit": "3"})
     kept = Kept({0: Count(1)}, {"track_new": Count(1)}, new_ids=[NewIds("stage/ids0", 1, 0)])
     staged = Staged(files=[FileCount(raw(0), 1, 1)])
     plans, published = [plan("track_new", is_new=True)], [Published("track_new", [data(0, "track_new")], 1)]
-    made = manifest(lake, jobs.sync(lake.source), found(), staged, kept, plans, published)
+    made = manifest(lake, jobs.sync(lake.connection), found(), staged, kept, plans, published)
     assert made.entry.report[0]["notices"] == ["the source has 3 of at most 3 tables (table_limit)"]

@@ -70,7 +70,9 @@ def rows(place: Workspace) -> dict[str, int]:
     """Rows by table, each message once."""
     counted = {}
     for table in ("web.track_order_completed", "web.page", "app.screen"):
-        (row,) = query(place, f"select count(*) as n, count(distinct message_id) as ids from {table}").to_pylist()
+        (row,) = query(
+            place.lake(), f"select count(*) as n, count(distinct message_id) as ids from {table}"
+        ).to_pylist()
         assert row["n"] == row["ids"]
         counted[table.partition(".")[2]] = row["n"]
     return counted
@@ -79,19 +81,19 @@ def rows(place: Workspace) -> dict[str, int]:
 def test_a_workspace_of_an_earlier_version_shows_what_it_has(earlier: Workspace) -> None:
     assert rows(earlier) == {"track_order_completed": 60, "page": 60, "screen": 20}
     assert {(run.kind, run.status) for run in earlier.runs.latest(9)} >= {("drop", "finished"), ("sync", "running")}
-    assert [table.segment_type for table in earlier.admission.dropped("src_web")] == ["track_junk"]
+    assert [table.segment_type for table in earlier.lake().admission.dropped("src_web")] == ["track_junk"]
 
 
 def test_what_an_earlier_version_promised_is_carried_out(earlier: Workspace) -> None:
-    lines = run(earlier, jobs.sync(earlier.sources.get("app")), InProcess())
+    lines = run(earlier, jobs.sync(earlier.connections.get("app")), InProcess())
     assert lines[0]["books"]["lines"] == 0  # all that is new was part of the promise
     assert rows(earlier) == {"track_order_completed": 60, "page": 60, "screen": 40}
     assert not earlier.runs.unfinished()
 
 
 def test_a_workspace_of_an_earlier_version_goes_on(earlier: Workspace) -> None:
-    for source in earlier.sources.all():
-        assert run(earlier, jobs.sync(source), InProcess())[0]["books"]["loaded"] == 0
-        assert run(earlier, jobs.replay(source, None, None, None), InProcess())[0]["books"]["loaded"] == 0
-        assert verify(earlier, source, InProcess()) == []
+    for connection in earlier.connections.all():
+        assert run(earlier, jobs.sync(connection), InProcess())[0]["books"]["loaded"] == 0
+        assert run(earlier, jobs.replay(connection, None, None, None), InProcess())[0]["books"]["loaded"] == 0
+        assert verify(earlier, connection, InProcess()) == []
     assert rows(earlier) == {"track_order_completed": 60, "page": 60, "screen": 40}

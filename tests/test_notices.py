@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from conftest import InProcess, Lake
+from eventlake.control.connections import Connection
 from eventlake.control.ledger import IndexFile
-from eventlake.control.sources import Source
 from eventlake.lake.parquet import DataFile
 from eventlake.sync import jobs
 from eventlake.sync.books import Accounts, Books
@@ -29,8 +29,8 @@ LOST = IndexFile("index/a", "1", 4, "f", 3)
 
 
 @pytest.fixture
-def source(tmp_path: Path) -> Source:
-    return Lake(tmp_path / "workspace", InProcess()).source
+def connection(tmp_path: Path) -> Connection:
+    return Lake(tmp_path / "workspace", InProcess()).connection
 
 
 def told(job: Job, tables: int = 1, **changes: Any) -> list[str]:
@@ -146,27 +146,29 @@ CASES: dict[str, tuple[dict[str, Any], list[str]]] = {
 
 
 @pytest.mark.parametrize("case", CASES)
-def test_what_people_would_not_expect_is_told(source: Source, case: str) -> None:
+def test_what_people_would_not_expect_is_told(connection: Connection, case: str) -> None:
     changes, expected = CASES[case]
-    settings = source.settings.model_copy(update={"table_limit": 5})
-    assert told(jobs.sync(source._replace(settings=settings)), **changes) == expected
+    settings = connection.settings.model_copy(update={"table_limit": 5})
+    assert told(jobs.sync(connection._replace(settings=settings)), **changes) == expected
 
 
 @pytest.mark.parametrize(("tables", "is_told"), [(8, False), (9, True), (10, True)])
-def test_a_source_tells_when_nine_tenths_of_its_tables_are_there(source: Source, tables: int, is_told: bool) -> None:
-    job = jobs.sync(source._replace(settings=source.settings.model_copy(update={"table_limit": 10})))
+def test_a_source_tells_when_nine_tenths_of_its_tables_are_there(
+    connection: Connection, tables: int, is_told: bool
+) -> None:
+    job = jobs.sync(connection._replace(settings=connection.settings.model_copy(update={"table_limit": 10})))
     assert told(job, tables) == ([f"the source has {tables} of at most 10 tables (table_limit)"] if is_told else [])
 
 
-def test_a_replay_tells_of_refused_tables_that_it_was_asked_for(source: Source) -> None:
+def test_a_replay_tells_of_refused_tables_that_it_was_asked_for(connection: Connection) -> None:
     for wanted, names in ((None, "track_a, track_b"), (frozenset({"track_b"}), "track_b")):
-        job = jobs.replay(source, None, None, wanted)
+        job = jobs.replay(connection, None, None, wanted)
         (notice,) = told(job, staged=no_room(track_a=1, track_b=1))
         assert f"refused (new_tables_per_run): {names};" in notice
 
 
-def test_a_rebuild_makes_the_whole_index_anew_and_tells_of_none_that_was_lost(source: Source) -> None:
-    assert told(jobs.rebuild(source), kept=again(4, LOST)) == []
+def test_a_rebuild_makes_the_whole_index_anew_and_tells_of_none_that_was_lost(connection: Connection) -> None:
+    assert told(jobs.rebuild(connection), kept=again(4, LOST)) == []
 
 
 def text(columns: int) -> list[TablePlan]:
@@ -179,8 +181,10 @@ def text(columns: int) -> list[TablePlan]:
 
 
 @pytest.mark.parametrize(("columns", "more"), [(0, None), (10, None), (11, "1 more column"), (13, "3 more columns")])
-def test_columns_that_became_text_are_named_the_rest_is_counted(source: Source, columns: int, more: str | None) -> None:
-    prefixed = source._replace(settings=source.settings.model_copy(update={"table_prefix": "x"}))
+def test_columns_that_became_text_are_named_the_rest_is_counted(
+    connection: Connection, columns: int, more: str | None
+) -> None:
+    prefixed = connection._replace(settings=connection.settings.model_copy(update={"table_prefix": "x"}))
     published = [Published("page", WRITTEN), Published("track_copy", [])]
     notices = told(jobs.sync(prefixed), plans=text(columns), published=published)
     assert notices[:10] == [f"x_page.c{n} is text because of {n}" for n in range(min(columns, 10))]

@@ -99,8 +99,8 @@ def changes_of(lake: Lake, job: Job) -> list[Change]:
     def before(what: str) -> None:
         kind, _, path = what.partition(" ")
         if kind != "database":
-            run_id = lake.workspace.runs.latest(1)[0].run_id
-            ledger = lake.workspace.ledger
+            run_id = lake.place.runs.latest(1)[0].run_id
+            ledger = lake.place.ledger
             known = {*(f.path for f in ledger.data_files("src1")), *(f.path for f in ledger.index_files("src1"))}
             seen.append(Change(kind, path, ledger.has_recorded(run_id), frozenset(known)))
 
@@ -110,9 +110,9 @@ def changes_of(lake: Lake, job: Job) -> list[Change]:
 
 
 JOBS: dict[str, Callable[[Lake], Job]] = {
-    "sync": lambda lake: jobs.sync(lake.source),
-    "replay": lambda lake: jobs.replay(lake.source, None, None),
-    "rebuild": lambda lake: jobs.rebuild(lake.workspace.sources.preview("web", {"table_prefix": "x"})),
+    "sync": lambda lake: jobs.sync(lake.connection),
+    "replay": lambda lake: jobs.replay(lake.connection, None, None),
+    "rebuild": lambda lake: jobs.rebuild(lake.workspace.connections.preview("web", {"table_prefix": "x"})),
 }
 
 

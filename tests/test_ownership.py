@@ -34,19 +34,19 @@ def without_database(lake: Lake, *, source_id: str | None = "src1") -> Workspace
         file.unlink()
     workspace = Workspace.open(lake.workspace.folder, lake.workspace.clock)
     if source_id:
-        workspace.sources.add("web", source_id=source_id)
+        workspace.connections.add_source("web", source_id=source_id)
     return workspace
 
 
 def refused(workspace: Workspace) -> str:
     """Whatever would write is refused, with the same reason, and leaves no run behind."""
-    source = workspace.sources.get("web")
+    connection = workspace.connections.get("web")
     attempts: tuple[Callable[[], object], ...] = (
-        lambda: run(workspace, jobs.sync(source), InProcess()),
-        lambda: run(workspace, jobs.replay(source, None, None), InProcess()),
-        lambda: run(workspace, jobs.rebuild(source), InProcess()),
-        lambda: verify(workspace, source, InProcess()),
-        lambda: refuse_unknown(workspace),
+        lambda: run(workspace, jobs.sync(connection), InProcess()),
+        lambda: run(workspace, jobs.replay(connection, None, None), InProcess()),
+        lambda: run(workspace, jobs.rebuild(connection), InProcess()),
+        lambda: verify(workspace, connection, InProcess()),
+        lambda: refuse_unknown(workspace.lake()),
     )
     told = set()
     for attempt in attempts:
@@ -79,7 +79,7 @@ def test_another_source_is_refused_as_well_while_the_lost_one_is_missing(loaded:
 
 def test_without_any_source_the_lake_is_told_to_be_unknown(loaded: Lake) -> None:
     with pytest.raises(UnknownLakeError, match="src1"):
-        refuse_unknown(without_database(loaded, source_id=None))
+        refuse_unknown(without_database(loaded, source_id=None).lake())
 
 
 def test_a_database_from_an_old_backup_is_noticed(loaded: Lake, tmp_path: Path) -> None:
@@ -93,7 +93,7 @@ def test_a_database_from_an_old_backup_is_noticed(loaded: Lake, tmp_path: Path) 
         shutil.copy(file, loaded.workspace.folder)
     workspace = Workspace.open(loaded.workspace.folder, loaded.workspace.clock)
     with pytest.raises(UnknownLakeError, match=f"the manifest of run {newest} of web"):
-        run(workspace, jobs.sync(workspace.sources.get("web")), InProcess())
+        run(workspace, jobs.sync(workspace.connections.get("web")), InProcess())
 
 
 def test_what_other_programs_wrote_is_no_reason_to_refuse(tmp_path: Path) -> None:
@@ -132,16 +132,16 @@ def empty(tmp_path: Path) -> Lake:
 def left_behind(lake: Lake, path: str, workspace_id: str | None = None) -> None:
     """A file that is in the lake before the first run."""
     told = {"workspace_id": workspace_id or lake.workspace.settings.workspace_id}
-    lake.workspace.storage.write(f"segment-data/{path}", json.dumps({"entry": {"report": [told]}}).encode())
+    lake.place.storage.write(f"segment-data/{path}", json.dumps({"entry": {"report": [told]}}).encode())
 
 
 def unknown(lake: Lake, *, any_source: bool = True) -> str | None:
     """What is told to be unknown, if anything is."""
     try:
-        refuse_unknown(lake.workspace, None if any_source else lake.source)
+        refuse_unknown(lake.place, None if any_source else lake.connection)
     except UnknownLakeError as error:
         told = re.fullmatch(
-            f"the lake in {re.escape(lake.workspace.storage.root)} holds what the workspace database does not know: "
+            f"the lake in {re.escape(lake.place.storage.root)} holds what the workspace database does not know: "
             r"(.*)\. The database was lost, is an older copy, or another workspace writes to this lake; everything "
             "would be loaded a second time",
             error.problem,
@@ -170,14 +170,14 @@ def test_what_is_left_of_runs_is_known_by_its_name(empty: Lake, path: str, told:
     assert unknown(empty) == told
     assert unknown(empty, any_source=False) == told
     left_behind(empty, path)
-    empty.workspace.storage.write(f"segment-data/commits/source=src1/0{RUN[1:]}.tmp", b"")
+    empty.place.storage.write(f"segment-data/commits/source=src1/0{RUN[1:]}.tmp", b"")
     assert unknown(empty) == told
 
 
 def test_sources_of_another_workspace_are_no_concern_of_this_one(empty: Lake) -> None:
     left_behind(empty, f"commits/source=src8/{RUN}.json", "another")
     left_behind(empty, f"commits/source=src7/{RUN}.json")
-    empty.workspace.storage.delete(f"segment-data/commits/source=src7/{RUN}.json")  # on a disk its folder stays
+    empty.place.storage.delete(f"segment-data/commits/source=src7/{RUN}.json")  # on a disk its folder stays
     assert unknown(empty) is None
     left_behind(empty, f"commits/source=src9/{RUN}.json")
     assert unknown(empty) == "tables of a source with the id src9"
@@ -192,7 +192,7 @@ def test_a_database_that_finished_a_run_knows_of_all_it_should_but_an_open_lake_
 
 
 def test_the_files_of_runs_that_are_known_are_no_reason_to_refuse(empty: Lake) -> None:
-    run_id = empty.workspace.runs.start("src1", "sync", int(RUN))
+    run_id = empty.place.runs.start("src1", "sync", int(RUN))
     left_behind(empty, f"commits/source=src1/{run_id}.json")
     left_behind(empty, f"data/src1/{HOUR}/{run_id}-0123abcd-0.parquet")
     assert unknown(empty) is None

@@ -24,7 +24,7 @@ from servers import PostgresServer
 
 @pytest.fixture(scope="module")
 def catalog(postgres: PostgresServer, tmp_path_factory: pytest.TempPathFactory) -> EmbeddedCatalog:
-    return EmbeddedCatalog(database.connect(postgres.new_database(), tmp_path_factory.mktemp("workspace")))
+    return EmbeddedCatalog(database.connect(postgres.new_database(), tmp_path_factory.mktemp("workspace")), "default")
 
 
 @settings(max_examples=30, suppress_health_check=[HealthCheck.function_scoped_fixture])
@@ -48,7 +48,7 @@ def test_hostile_events_are_loaded_and_found_again(postgres: PostgresServer, tmp
     }
     lake.sync_of(track("A\0'; drop table runs; --", "m1", properties=hostile))
     assert len(lake.tables()) == 1
-    assert verify(lake.workspace, lake.source, InProcess()) == []
+    assert verify(lake.workspace, lake.connection, InProcess()) == []
 
 
 def test_a_server_that_goes_away_at_any_moment_loses_nothing(postgres: PostgresServer, tmp_path: Path) -> None:
@@ -82,8 +82,8 @@ def test_a_server_that_goes_away_at_any_moment_loses_nothing(postgres: PostgresS
     cut_at = 0
     lake.sync()
     assert sorted(row["message_id"] for row in lake.rows("track_a")) == sorted(f"m{n}" for n in range(moment + 1))
-    assert verify(lake.workspace, lake.source, InProcess()) == []
-    assert not lake.workspace.runs.unfinished()
+    assert verify(lake.workspace, lake.connection, InProcess()) == []
+    assert not lake.place.runs.unfinished()
 
 
 def test_a_server_that_is_not_there_is_told_without_the_password(tmp_path: Path) -> None:

@@ -31,21 +31,21 @@ class Place(NamedTuple):
 
     @property
     def data_file(self) -> str:
-        file, *_ = self.lake.workspace.ledger.data_files("Src-1", "track_order_completed")
+        file, *_ = self.lake.place.ledger.data_files("Src-1", "track_order_completed")
         return file.path
 
     def filled_in(self, statement: str) -> str:
         names = {
             "secret": self.folder / "secret.csv",
             "out": self.folder / "out",
-            "file": self.lake.workspace.storage.full(self.data_file),
+            "file": self.lake.place.storage.full(self.data_file),
             "address": f"lake://{self.data_file}",
         }
         return statement.format_map(names)
 
     def everything(self) -> dict[str, bytes]:
         """All files of the folder and of the lake, by name, without what SQLite puts beside its own."""
-        storage = self.lake.workspace.storage
+        storage = self.lake.place.storage
         files = [path for path in self.folder.rglob("*") if path.is_file() and ".db-" not in path.name]
         here = {str(path): path.read_bytes() for path in files}
         return here | {file.path: storage.read(file.path) for file in storage.files("segment-data")}
@@ -160,7 +160,7 @@ def test_a_table_that_is_only_listed_is_never_taken_for_an_empty_one(place: Plac
 
 
 def test_a_statement_that_gives_no_rows_gives_none(place: Place) -> None:
-    assert query(place.lake.workspace, f"create temp table x as select * from {ORDERS}").num_columns == 0
+    assert query(place.lake.place, f"create temp table x as select * from {ORDERS}").num_columns == 0
 
 
 @pytest.mark.parametrize("sql", ["", "  ", ";", "-- nothing"])
@@ -179,11 +179,11 @@ def test_a_table_that_does_not_exist_is_answered_with_one_that_does(place: Place
 def test_a_query_that_takes_too_long_is_given_up(place: Place) -> None:
     with pytest.raises(TransientError, match=r"longer than 0\.2 seconds"):
         query(
-            place.lake.workspace,
+            place.lake.place,
             "select count(*) from range(100000000000) a, range(100) b where a % 7 = b",
             timeout=0.2,
         )
-    assert query(place.lake.workspace, "select 1 as one", timeout=60).to_pylist() == [{"one": 1}]
+    assert query(place.lake.place, "select 1 as one", timeout=60).to_pylist() == [{"one": 1}]
 
 
 # What a query cannot do
@@ -315,7 +315,7 @@ def test_a_folder_called_like_the_lake_opens_no_way_out(place: Place, monkeypatc
 
 
 def test_the_lakes_files_are_given_out_only_to_be_read_and_only_those_that_were_named(place: Place) -> None:
-    storage = place.lake.workspace.storage
+    storage = place.lake.place.storage
     files = LakeFiles(storage)
     address = files.address(place.data_file, 4)
     opened = files.open(address)
@@ -340,7 +340,7 @@ def test_what_is_refused_is_told_with_the_way_out(place: Place) -> None:
 
 def test_an_unrestricted_query_may_do_it(place: Place, tmp_path: Path) -> None:
     sql = f"copy (select count(*) as n from {ORDERS}, read_csv('{place.folder}/secret.csv')) to '{tmp_path}/n.csv'"
-    query(place.lake.workspace, sql, unrestricted=True)
+    query(place.lake.place, sql, unrestricted=True)
     assert (tmp_path / "n.csv").read_text().split() == ["n", "3"]
 
 
@@ -358,7 +358,7 @@ def test_rows_are_saved_in_the_format_of_the_ending(place: Place, tmp_path: Path
     target = tmp_path / f"it's orders{ending}"
     target.write_text("what was there before")
     sql = f"select message_id, properties_total::double as total from {ORDERS} order by 1"
-    assert save(place.lake.workspace, sql, target) == 3
+    assert save(place.lake.place, sql, target) == 3
     expected = [{"message_id": f"o{n}", "total": total} for n, total in ((1, 10.5), (2, 7.0), (3, 1.0))]
     if ending == ".parquet":
         assert pq.read_table(target).to_pylist() == expected
@@ -373,7 +373,7 @@ def test_rows_are_saved_in_the_format_of_the_ending(place: Place, tmp_path: Path
 
 def test_times_are_saved_in_utc(place: Place, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("TZ", "America/New_York")
-    save(place.lake.workspace, f"select received_at from {ORDERS} limit 1", tmp_path / "t.csv")
+    save(place.lake.place, f"select received_at from {ORDERS} limit 1", tmp_path / "t.csv")
     assert "2026-11-15 10:20:30.123+00" in (tmp_path / "t.csv").read_text()
 
 
@@ -381,14 +381,14 @@ def test_a_query_that_fails_leaves_the_file_as_it_was(place: Place, tmp_path: Pa
     target = tmp_path / "x.csv"
     target.write_text("before")
     with pytest.raises(InvalidSettingsError):
-        save(place.lake.workspace, "select cast('a' as integer)", target)
+        save(place.lake.place, "select cast('a' as integer)", target)
     assert [(path.name, path.read_text()) for path in tmp_path.iterdir()] == [("x.csv", "before")]
 
 
 @pytest.mark.parametrize("name", ["x.txt", "x", "nowhere/x.csv", "eventlake.db"])
 def test_rows_are_not_saved_where_nobody_could_mean_it(place: Place, tmp_path: Path, name: str) -> None:
     with pytest.raises(EventLakeError) as error:
-        save(place.lake.workspace, "select 1", tmp_path / name)
+        save(place.lake.place, "select 1", tmp_path / name)
     assert error.value.fix
     assert not list(tmp_path.iterdir())
 
@@ -399,7 +399,7 @@ def test_nothing_is_saved_over_a_file_of_the_lake(tmp_path: Path) -> None:
     (file,) = (lake.root / "segment-data" / "data").rglob("*.parquet")
     before = file.read_bytes()
     with pytest.raises(InvalidSettingsError, match="is in the lake"):
-        save(lake.workspace, "select 1", file)
+        save(lake.place, "select 1", file)
     assert file.read_bytes() == before
 
 
@@ -451,7 +451,7 @@ def test_a_broken_file_is_named_with_the_command_that_mends_it(lake: Lake, damag
     assert "`eventlake verify web --repair`" in error.value.fix
     assert lake.query("select count(*) as n from web.track_order") == [{"n": 1}]
     assert len(lake.query("show tables")) == 4
-    lake.run(jobs.replay(lake.source, None, None))  # what the repair does
+    lake.run(jobs.replay(lake.connection, None, None))  # what the repair does
     assert lake.query("select count(*) as n from web.track_order_completed") == [{"n": 2000}]
 
 
@@ -468,9 +468,9 @@ RESERVED = ["information_schema", "memory", "pg_catalog", "system", "temp"]
 @pytest.mark.parametrize("name", RESERVED)
 def test_a_source_cannot_get_a_database_that_could_not_be_asked(lake: Lake, name: str) -> None:
     with pytest.raises(InvalidSettingsError) as added:
-        lake.workspace.sources.add(name)
+        lake.workspace.connections.add_source(name)
     with pytest.raises(InvalidSettingsError) as set_:
-        lake.workspace.sources.preview("web", {"database": name})
+        lake.workspace.connections.preview("web", {"database": name})
     for error in (added, set_):
         assert repr(name) in error.value.problem
         assert [word for word in RESERVED if word not in error.value.fix] == []
@@ -479,21 +479,21 @@ def test_a_source_cannot_get_a_database_that_could_not_be_asked(lake: Lake, name
 
 @pytest.mark.parametrize("name", ["main", "public", "lake", "default"])
 def test_any_other_name_can_be_asked(lake: Lake, name: str) -> None:
-    lake.run(jobs.rebuild(lake.workspace.sources.preview("web", {"database": name})))
+    lake.run(jobs.rebuild(lake.workspace.connections.preview("web", {"database": name})))
     assert lake.query(f'select count(*) as n from "{name}".track_order') == [{"n": 1}]
     assert {row["database"] for row in lake.query("show tables")} == {"__segment_datalake", name}
 
 
 @pytest.mark.parametrize("name", RESERVED)
 def test_a_workspace_that_has_such_a_database_still_answers_for_its_others(lake: Lake, name: str) -> None:
-    lake.workspace.sources.add("old")
+    lake.workspace.connections.add_source("old", source_id="src2")
     with lake.workspace.engine.begin() as connection:  # as it was possible before
-        table = db.sources
-        (row,) = connection.execute(sa.select(table.c.settings).where(table.c.slug == "web")).scalars()
-        connection.execute(table.update().where(table.c.slug == "old").values(settings=row | {"database": name}))
-    old = lake.workspace.sources.get("old")
-    storage = lake.workspace.storage
-    storage.write(f"segment-logs/{old.id}/1794700800000/1", json.dumps(track("Order", "x1")).encode())
+        table = db.connections
+        (row,) = connection.execute(sa.select(table.c.settings).where(table.c.source_id == "src1")).scalars()
+        connection.execute(table.update().where(table.c.source_id == "src2").values(settings=row | {"database": name}))
+    old = lake.workspace.connections.get("old")
+    storage = lake.place.storage
+    storage.write(f"segment-logs/{old.source.id}/1794700800000/1", json.dumps(track("Order", "x1")).encode())
     lake.run(jobs.sync(old))
     assert lake.query("select count(*) as n from web.track_order") == [{"n": 1}]
     assert {row["database"] for row in lake.query("show tables")} == {"__segment_datalake", "web"}
@@ -501,8 +501,8 @@ def test_a_workspace_that_has_such_a_database_still_answers_for_its_others(lake:
         lake.query(f"select * from {name}.track_order")
     assert repr(name) in error.value.problem
     assert "`eventlake replay old --all --set database=NAME`" in error.value.fix
-    lake.workspace.sources.change("old", {"lookback_days": "3"})  # other settings can be changed as ever
-    lake.run(jobs.rebuild(lake.workspace.sources.preview("old", {"database": "renamed"})))
+    lake.workspace.connections.change("old", {"lookback_days": "3"})  # other settings can be changed as ever
+    lake.run(jobs.rebuild(lake.workspace.connections.preview("old", {"database": "renamed"})))
     assert lake.query("select count(*) as n from renamed.track_order") == [{"n": 1}]
 
 

@@ -22,8 +22,8 @@ def at(text: str) -> int:
 
 
 def replay(lake: Lake, start: str = "2026-11-15T00:00:00Z", stop: str = "2026-11-16T00:00:00Z", *events: str) -> Job:
-    types = frozenset(lake.source.rules.segment_type("track", event) for event in events) or None
-    return jobs.replay(lake.source, at(start), at(stop), types)
+    types = frozenset(lake.connection.rules.segment_type("track", event) for event in events) or None
+    return jobs.replay(lake.connection, at(start), at(stop), types)
 
 
 def content(lake: Lake, table: str) -> list[dict[str, Any]]:
@@ -31,7 +31,7 @@ def content(lake: Lake, table: str) -> list[dict[str, Any]]:
 
 
 def clean(lake: Lake) -> bool:
-    return verify(lake.workspace, lake.source, lake.runner) == []
+    return verify(lake.workspace, lake.connection, lake.runner) == []
 
 
 def test_a_replay_of_what_is_loaded_adds_nothing(lake: Lake, clock: SetClock) -> None:
@@ -114,13 +114,13 @@ def test_a_corrected_type_brings_rescued_values_into_the_column(lake: Lake) -> N
     assert [row["properties_price"] for row in lake.rows("track_a")] == [10, None, None]
     raw.unlink()  # the values are in the lake: no raw file is needed
 
-    lake.run(jobs.retype(lake.source, "track_a", "properties_price", ColumnType.DECIMAL))
+    lake.run(jobs.retype(lake.connection, "track_a", "properties_price", ColumnType.DECIMAL))
     rows = lake.rows("track_a")
     assert [row["properties_price"] for row in rows] == [Decimal("10"), Decimal("10.75"), None]
     assert [json.loads(row["_rescued_data"] or "{}") for row in rows][:2] == [{}, {}]
     assert json.loads(rows[2]["_rescued_data"])["/properties/price"]["value"] == "n/a"
 
-    lake.run(jobs.retype(lake.source, "track_a", "properties_price", ColumnType.STRING))
+    lake.run(jobs.retype(lake.connection, "track_a", "properties_price", ColumnType.STRING))
     assert [row["properties_price"] for row in lake.rows("track_a")] == ["10", "10.75", "n/a"]
     types = {
         pq.read_schema(Path(f)).field("properties_price").type for f in lake.root.glob("segment-data/data/*/*/*/*/*")
@@ -128,7 +128,7 @@ def test_a_corrected_type_brings_rescued_values_into_the_column(lake: Lake) -> N
     assert {str(kind) for kind in types} == {"string"}, "no file of the old type is left"
     history = [
         (e.change, e.type, e.old_type)
-        for e in lake.workspace.catalog.history("web", "track_a")
+        for e in lake.place.catalog.history("web", "track_a")
         if e.column == "properties_price"
     ]
     assert history == [
@@ -136,13 +136,13 @@ def test_a_corrected_type_brings_rescued_values_into_the_column(lake: Lake) -> N
         ("retyped", "decimal(38,6)", "bigint"),
         ("retyped", "string", "decimal(38,6)"),
     ]
-    assert [found.kind for found in verify(lake.workspace, lake.source, lake.runner)] == ["raw_file_gone"]
+    assert [found.kind for found in verify(lake.workspace, lake.connection, lake.runner)] == ["raw_file_gone"]
 
 
 def test_a_message_loaded_again_after_the_look_back_stays_as_often_as_it_is(tmp_path: Path) -> None:
     clock = SetClock()
     lake = Lake(tmp_path / "workspace", InProcess(), clock=clock)
-    lake.workspace.sources.change("web", {"lookback_days": "1"})
+    lake.workspace.connections.change("web", {"lookback_days": "1"})
     times = ["2026-11-01T10:00:00Z", "2026-11-09T10:00:00Z", "2026-11-09T10:00:00Z"]
     raw = []
     for number, received in enumerate(times):
@@ -159,7 +159,7 @@ def test_a_message_loaded_again_after_the_look_back_stays_as_often_as_it_is(tmp_
         report = lake.run(replay(lake, "2026-10-01T00:00:00Z", "2026-12-01T00:00:00Z"))
         assert (report[0]["rewritten"], report[0]["carried_over"], report[0]["row_count"]) == (rewritten, carried, 0)
         assert content(lake, "track_a") == before
-    assert {found.kind for found in verify(lake.workspace, lake.source, lake.runner)} == {"raw_file_gone"}
+    assert {found.kind for found in verify(lake.workspace, lake.connection, lake.runner)} == {"raw_file_gone"}
 
 
 def test_replay_then_sync_then_replay_again(lake: Lake) -> None:
@@ -176,7 +176,7 @@ def test_everything_can_be_replayed(lake: Lake) -> None:
     lake.sync_of(
         track("A", "m1", receivedAt="1970-01-01T00:00:00Z"), track("A", "m2", receivedAt="9999-12-31T23:59:59Z")
     )
-    line = lake.run(jobs.replay(lake.source, None, None))[0]
+    line = lake.run(jobs.replay(lake.connection, None, None))[0]
     assert (line["replay"], line["rewritten"], line["row_count"]) == (True, 2, 0)
     assert not {"replay_from", "replay_to"} & set(line)
     assert clean(lake)

@@ -45,7 +45,7 @@ def test_books_balance_for_the_run_its_files_and_its_tables(lake: Lake) -> None:
     books = lines[0]["books"]
     assert books["lines"] == 5 == books["loaded"] + books["duplicates"] + books["quarantined"]
     assert (books["loaded"], books["duplicates"], books["quarantined"]) == (2, 2, 1)
-    by_file = lake.workspace.ledger.raw_files("src1").values()
+    by_file = lake.place.ledger.raw_files("src1").values()
     assert [(f.lines, f.loaded, f.duplicates, f.quarantined) for f in by_file] == [(3, 1, 1, 1), (2, 1, 1, 0)]
     assert sum(int(f.checksum, 16) for f in by_file) % 2**64 == int(books["checksum"], 16) % 2**64
     assert [(t["books"]["loaded"], t["books"]["duplicates"]) for t in lines[1:]] == [(1, 2), (1, 0)]
@@ -102,8 +102,8 @@ def test_a_failed_run_is_reported_leaves_nothing_and_the_next_one_makes_up_for_i
 ) -> None:
     lake.put(track("A", "m1"), b"broken")
     with pytest.raises(NoSpaceError, match="No space left on device"):
-        run(lake.workspace, jobs.sync(lake.source), Failing(spark, step))
-    failed = lake.workspace.runs.get(None)
+        run(lake.workspace, jobs.sync(lake.connection), Failing(spark, step))
+    failed = lake.place.runs.get(None)
     assert failed.outcome == "Failed"
     assert failed.report
     (line,) = failed.report
@@ -124,11 +124,11 @@ def test_nothing_is_reported_on_disk_while_a_run_goes_on_but_its_step_can_be_ask
     seen = []
 
     def look(step: str, done: int, tasks: int) -> None:
-        run_now = lake.workspace.runs.get(None)
+        run_now = lake.place.runs.get(None)
         seen.append((step, run_now.outcome, on_disk(lake)))
 
     lake.put(track())
-    run(lake.workspace, jobs.sync(lake.source), lake.runner, look)
+    run(lake.workspace, jobs.sync(lake.connection), lake.runner, look)
     assert {step for step, _, _ in seen} == {"stage", "dedupe", "publish"}
     assert all(outcome == f"Running: {step}" and files == [] for step, outcome, files in seen)
     assert on_disk(lake)
@@ -137,7 +137,7 @@ def test_nothing_is_reported_on_disk_while_a_run_goes_on_but_its_step_can_be_ask
 def test_a_sync_without_data_is_a_success_with_a_notice(lake: Lake) -> None:
     (line,) = lake.sync()
     assert (line["status"], line["row_count"], line["notices"]) == ("finished", 0, ["No data found"])
-    assert lake.workspace.runs.get(None).outcome == "Success"
+    assert lake.place.runs.get(None).outcome == "Success"
 
 
 def test_the_table_of_reports_answers_the_usual_questions(lake: Lake, clock: SetClock) -> None:
@@ -147,7 +147,7 @@ def test_the_table_of_reports_answers_the_usual_questions(lake: Lake, clock: Set
     clock.forward(hours=1)
     lake.put(track("A", "m4"))
     with pytest.raises(EventLakeError):
-        run(lake.workspace, jobs.sync(lake.source), Failing(lake.runner, "stage"))  # type: ignore[arg-type]
+        run(lake.workspace, jobs.sync(lake.connection), Failing(lake.runner, "stage"))  # type: ignore[arg-type]
     table = "__segment_datalake.sync_reports"
     assert lake.query(
         f"select day, sum(row_count)::int as n from {table} "
@@ -188,7 +188,7 @@ def test_two_runs_of_a_source_never_go_on_at_once(lake: Lake) -> None:
         thread.start()
         thread.join()
 
-    run(lake.workspace, jobs.sync(lake.source), lake.runner, second)
+    run(lake.workspace, jobs.sync(lake.connection), lake.runner, second)
     assert other
     assert all("another sync or replay of this source is running" in str(error) for error in other)
     assert len(lake.rows("track_clicked")) == 1

@@ -47,8 +47,8 @@ def test_rights_that_somebody_gave_stay(tmp_path: Path) -> None:
     (folder / "eventlake.toml").chmod(0o640)
     (folder / "eventlake.db").touch(mode=0o660)
     place = Workspace.open(folder)
-    place.sources.add("web")
-    place.storage.write("segment-logs/x", b"")
+    place.connections.add_source("web")
+    place.lake().storage.write("segment-logs/x", b"")
     found = {path.name: mode(path) for path in (folder, *folder.iterdir())}
     assert found | {"workspace": "755", "lake": "750", "eventlake.toml": "640", "eventlake.db": "660"} == found
 

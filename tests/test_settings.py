@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from conftest import Lake, track
-from eventlake.control.settings import SourceSettings
+from eventlake.control.settings import ConnectionSettings
 from eventlake.errors import InvalidSettingsError, NotFoundError
 from eventlake.sync import jobs
 from eventlake.workspace import CONFIG, Workspace
@@ -28,14 +28,14 @@ from eventlake.workspace import CONFIG, Workspace
 )
 def test_a_wrong_value_is_refused_with_what_is_allowed(lake: Lake, setting: str, value: str, told: str) -> None:
     with pytest.raises(InvalidSettingsError, match=setting) as error:
-        lake.workspace.sources.change("web", {setting: value})
+        lake.workspace.connections.change("web", {setting: value})
     assert told in str(error.value)
 
 
 def test_an_unknown_setting_is_refused_with_the_known_ones(lake: Lake) -> None:
     with pytest.raises(InvalidSettingsError) as error:
-        lake.workspace.sources.change("web", {"datepartition": "day"})
-    assert all(name in error.value.fix for name in SourceSettings.model_fields)
+        lake.workspace.connections.change("web", {"datepartition": "day"})
+    assert all(name in error.value.fix for name in ConnectionSettings.model_fields)
 
 
 BREAKING = {
@@ -52,11 +52,11 @@ def test_what_would_break_existing_tables_is_refused_and_a_replay_does_it(lake: 
     lake.sync_of(track("A", "m1", receivedAt="2026-11-14T10:00:00Z"), track("B", "m2"))
     old_files = lake.data_files()
     with pytest.raises(InvalidSettingsError) as error:
-        lake.workspace.sources.change("web", {setting: value})
+        lake.workspace.connections.change("web", {setting: value})
     assert error.value.fix.startswith(f"`eventlake replay web --all --set {setting}={value}`")
     assert lake.data_files() == old_files
 
-    report = lake.run(jobs.rebuild(lake.workspace.sources.preview("web", {setting: value})))
+    report = lake.run(jobs.rebuild(lake.workspace.connections.preview("web", {setting: value})))
     assert report[0]["books"]["loaded"] == 2
     assert not set(lake.data_files()) & set(old_files)
     names = {"table_prefix": "other.ios_track_a", "database": "other.track_a", "table_naming": "web.a"}
@@ -64,14 +64,14 @@ def test_what_would_break_existing_tables_is_refused_and_a_replay_does_it(lake: 
     table = names.get(setting, "web.track_a")
     assert [row["message_id"] for row in lake.query(f"select * from {table}")] == ["m1"]
     assert len(lake.tables()) == 2
-    assert lake.workspace.sources.get("web").settings.model_dump(mode="json")[setting] in (value, True)
+    assert lake.connection.settings.model_dump(mode="json")[setting] in (value, True)
     again = lake.sync_of(track("A", "m1"), track("A", "m3"))
     assert (again[0]["books"]["loaded"], again[0]["books"]["duplicates"]) == (1, 1)
 
 
 def test_before_anything_is_loaded_every_setting_can_change(lake: Lake) -> None:
-    lake.workspace.sources.change("web", BREAKING)
-    assert lake.source.settings.database == "other"
+    lake.workspace.connections.change("web", BREAKING)
+    assert lake.connection.settings.database == "other"
 
 
 def test_a_rebuild_refuses_to_lose_rows_that_only_the_lake_has(lake: Lake) -> None:
@@ -80,13 +80,16 @@ def test_a_rebuild_refuses_to_lose_rows_that_only_the_lake_has(lake: Lake) -> No
     lake.sync()
     raw.unlink()
     with pytest.raises(InvalidSettingsError, match="1 rows are in the lake but no longer in the raw archive"):
-        lake.run(jobs.rebuild(lake.workspace.sources.preview("web", {"date_partition": "day"})))
+        lake.run(jobs.rebuild(lake.workspace.connections.preview("web", {"date_partition": "day"})))
     assert len(lake.rows("track_a")) == 2
 
 
-def test_a_disabled_source_is_found_and_kept(lake: Lake) -> None:
+def test_a_source_and_its_connection_have_a_switch_each(lake: Lake) -> None:
     lake.workspace.sources.enable("web", False)
-    assert lake.source.enabled is False
+    assert (lake.source.enabled, lake.connection.enabled) == (False, True)
+    lake.workspace.connections.enable("web", False)
+    lake.workspace.sources.enable("web", True)
+    assert (lake.source.enabled, lake.connection.enabled) == (True, False)
 
 
 def test_a_workspace_needs_its_file(tmp_path: Path) -> None:
@@ -122,9 +125,9 @@ def test_a_rebuild_keeps_the_types_of_columns(lake: Lake) -> None:
     lake.sync_of(track("A", "m1", properties={"price": 1}))
     lake.sync_of(track("A", "m2", properties={"price": 1.5}))
     types = lake.types("track_a")
-    lake.run(jobs.rebuild(lake.workspace.sources.preview("web", {"date_partition": "day"})))
+    lake.run(jobs.rebuild(lake.workspace.connections.preview("web", {"date_partition": "day"})))
     assert lake.types("track_a") == types
     assert [row["properties_price"] for row in lake.rows("track_a")] == [1, None]
-    lake.run(jobs.rebuild(lake.workspace.sources.preview("web", {"table_prefix": "x"})))
+    lake.run(jobs.rebuild(lake.workspace.connections.preview("web", {"table_prefix": "x"})))
     assert lake.types("x_track_a") == types
     assert {str(lake.parquet("track_a").schema.field("properties_price").type)} == {"int64"}

@@ -83,7 +83,7 @@ class Outcome(NamedTuple):
 
 
 def outcome(lake: Lake, reports: list[list[dict[str, Any]]]) -> Outcome:
-    ledger, source = lake.workspace.ledger, lake.source.id
+    ledger, source = lake.place.ledger, lake.source.id
     names = ("path", "lines", "loaded", "duplicates", "quarantined", "checksum", "digest", "first_received")
     quarantine = "select raw_file, line, reason, detail, size, content from __segment_datalake.quarantine order by all"
     return Outcome(
@@ -105,8 +105,8 @@ def _cells(row: dict[str, Any]) -> Iterator[tuple[str, Any]]:
 def index_of(lake: Lake) -> Counter[tuple[int, ...]]:
     """Every message of the index, as often as it is there."""
     found: Counter[tuple[int, ...]] = Counter()
-    for file in lake.workspace.ledger.index_files(lake.source.id):
-        with lake.workspace.storage.open_input(file.path) as source:
+    for file in lake.place.ledger.index_files(lake.source.id):
+        with lake.place.storage.open_input(file.path) as source:
             messages = ids.IdFile(source).read(ids.Share(0, ids.BUCKETS), ids.INDEX_FIELDS)
             found.update(zip(*(messages[name].tolist() for name in ids.INDEX_FIELDS), strict=True))
     return found
@@ -162,9 +162,9 @@ def test_a_lake_is_the_same_at_any_size_of_anything(files: list[list[bytes]], si
             first = lake.sync()
             second = lake.sync_of(*files[-1], files[0][0])
             whole = outcome(lake, [first, second])
-            assert verify(lake.workspace, lake.source, lake.runner) == []
+            assert verify(lake.workspace, lake.connection, lake.runner) == []
             lost.unlink()
-            replayed = lake.run(jobs.replay(lake.source, None, None))
+            replayed = lake.run(jobs.replay(lake.connection, None, None))
             return [whole, outcome(lake, [replayed])]
 
     for found, expected in zip(loaded(sizes), loaded(Sizes()), strict=True):

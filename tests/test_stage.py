@@ -59,7 +59,7 @@ def staged(storage: LocalStorage, files: dict[int, bytes], sizes: StageSizes = O
         storage.write(raw_file(number).path, content)
     given: dict[str, Any] = {"known_columns": {}, "column_limit": 100, "table_limit": 100, **more}
     run = f"run-{uuid.uuid4().hex}"  # what one run learned of lines is not for another
-    context = StageContext(run, storage, LakeRules("src", "web"), sizes=sizes, **given)
+    context = StageContext(run, storage, storage, LakeRules("src", "web"), sizes=sizes, **given)
     return stage(context, [raw_file(number) for number in files])
 
 
@@ -271,7 +271,7 @@ def test_as_much_is_kept_of_bad_lines_as_is_set(storage: LocalStorage) -> None:
 
 def test_every_attempt_writes_files_of_its_own(storage: LocalStorage) -> None:
     storage.write(raw_file(0).path, of_lines(line(1), b"bad"))
-    context = StageContext("run", storage, LakeRules("src", "web"), {}, 100, 100)
+    context = StageContext("run", storage, storage, LakeRules("src", "web"), {}, 100, 100)
     first, second = (stage(context, [raw_file(0)]) for _ in range(2))
     assert rows_of(storage, first, "track_a") == rows_of(storage, second, "track_a")
     paths = {path for result in (first, second) for path in (result.quarantine, result.id_segments[0].path)}

@@ -238,16 +238,16 @@ def test_a_lake_in_a_bucket_is_the_same_lake(s3: S3Server, bucket: str, tmp_path
         lake.sync_of(*lines)
         lake.sync_of(track("A", "m3", properties={"price": 2.5}), track("A", "m1"))
     assert state(there) == state(here)
-    assert verify(there.workspace, there.source, spark) == []
+    assert verify(there.workspace, there.connection, spark) == []
 
-    (file, *_) = [file for file in there.workspace.ledger.data_files("src1") if file.segment_type == "track_b"]
-    there.workspace.storage.delete(file.path)
-    found = verify(there.workspace, there.source, spark)
+    (file, *_) = [file for file in there.place.ledger.data_files("src1") if file.segment_type == "track_b"]
+    there.place.storage.delete(file.path)
+    found = verify(there.workspace, there.connection, spark)
     assert "data_file_gone" in {finding.kind for finding in found}
-    repair(there.workspace, there.source, found, spark)
-    assert verify(there.workspace, there.source, spark) == []
+    repair(there.workspace, there.connection, found, spark)
+    assert verify(there.workspace, there.connection, spark) == []
     assert state(there)[0] == state(here)[0]  # type: ignore[index]
-    told = query(there.workspace, "select count(*) as n from __segment_datalake.sync_reports where type = 'source'")
+    told = query(there.place, "select count(*) as n from __segment_datalake.sync_reports where type = 'source'")
     assert told.to_pylist() == [{"n": 3}]
 
 
@@ -267,15 +267,15 @@ def test_killed_while_it_writes_to_a_bucket_the_next_sync_ends_in_the_same_state
         assert killed_at(lake.workspace.folder, "sync", point).was_killed
         lake.sync()
         assert state(lake) == expected, f"killed before change {point}"
-        assert verify(lake.workspace, lake.source, InProcess()) == [], f"killed before change {point}"
-        assert not list(lake.workspace.storage.files("segment-stage"))
+        assert verify(lake.workspace, lake.connection, InProcess()) == [], f"killed before change {point}"
+        assert not list(lake.place.storage.files("segment-stage"))
 
 
 def test_a_replay_from_a_bucket_changes_nothing(s3: S3Server, bucket: str, tmp_path: Path) -> None:
     lake = filled(tmp_path / "workspace", settings_for(s3, bucket))
     lake.sync()
     before = lake.rows("track_a"), lake.rows("track_b")
-    lake.run(jobs.replay(lake.source, None, None))
+    lake.run(jobs.replay(lake.connection, None, None))
     assert (lake.rows("track_a"), lake.rows("track_b")) == before
     client = boto3.client("s3", endpoint_url=s3.endpoint)
     kept = {item["Key"].split("/")[1] for item in client.list_objects_v2(Bucket=bucket)["Contents"]}

@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from conftest import InProcess, Lake, track
-from eventlake.control.settings import SourceSettings
+from eventlake.control.settings import ConnectionSettings
 from eventlake.errors import InvalidSettingsError
 from eventlake.schema import declared
 from eventlake.schema.kinds import Kind, Typed, by_kind
@@ -35,7 +35,7 @@ def orders(number: int, **properties: Any) -> list[dict[str, Any]]:
 
 
 def set_types(lake: Lake, **changes: str) -> None:
-    lake.workspace.sources.change("web", changes)
+    lake.workspace.connections.change("web", changes)
 
 
 # Why a column is text
@@ -206,20 +206,20 @@ def test_a_column_that_exists_keeps_its_type_also_when_all_tables_are_written_an
     quick.sync_of(track("Order", "m2", properties={"total": 2, "tax": 3}))
     wanted = {"properties_total": "bigint", "properties_tax": "string"}
     for job in (
-        jobs.replay(quick.source, None, None),
-        jobs.rebuild(quick.workspace.sources.preview("web", {"table_prefix": "shop"})),
+        jobs.replay(quick.connection, None, None),
+        jobs.rebuild(quick.workspace.connections.preview("web", {"table_prefix": "shop"})),
     ):
         quick.run(job)
         (table,) = quick.tables()
         assert {name: quick.types(table)[name] for name in wanted} == wanted
-    quick.run(jobs.retype(quick.source, "track_order", "properties_total", ColumnType.TIMESTAMP))
+    quick.run(jobs.retype(quick.connection, "track_order", "properties_total", ColumnType.TIMESTAMP))
     assert quick.types("shop_track_order")["properties_total"] == "timestamp"
 
 
 def test_tables_that_get_new_names_get_the_types_that_are_declared(quick: Lake) -> None:
     quick.sync_of(track("Order", "m1", properties={"total": 1}))
     changes = {"table_naming": "plain", "types": "order:properties.total=string"}
-    quick.run(jobs.rebuild(quick.workspace.sources.preview("web", changes)))
+    quick.run(jobs.rebuild(quick.workspace.connections.preview("web", changes)))
     assert quick.types("order")["properties_total"] == "string"
 
 
@@ -258,14 +258,14 @@ def test_a_wrong_declaration_is_refused_with_what_is_right(quick: Lake, text: st
     with pytest.raises(InvalidSettingsError, match="types=") as error:
         set_types(quick, types=text)
     assert told in str(error.value)
-    assert quick.source.settings.types == ""
+    assert quick.connection.settings.types == ""
 
 
 def test_declarations_are_kept_as_they_are_understood() -> None:
     text = " page:properties.orderTotal = decimal(38,6) ,, context.*Id=string"
-    made = SourceSettings(database="web", types=text)
+    made = ConnectionSettings(database="web", types=text)
     assert made.types == "page:properties_order_total=decimal(38,6), context_*_id=string"
-    assert SourceSettings.model_validate(made.model_dump()) == made
+    assert ConnectionSettings.model_validate(made.model_dump()) == made
 
 
 # Laws

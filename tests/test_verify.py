@@ -37,9 +37,9 @@ def filled(folder: Path) -> Lake:
             *(track("A", f"a{number}{n}", receivedAt=f"2026-11-15T1{n}:30:00Z", properties={"n": n}) for n in range(3)),
             track("B", f"b{number}"),
         )
-    lake.workspace.sources.add("zoo", source_id="src2")
-    lake.workspace.storage.write("segment-logs/src2/1794700800000/1.gz", json.dumps(track("A", "a00")).encode())
-    lake.run(jobs.sync(lake.workspace.sources.get("zoo")))
+    lake.workspace.connections.add_source("zoo", source_id="src2")
+    lake.place.storage.write("segment-logs/src2/1794700800000/1.gz", json.dumps(track("A", "a00")).encode())
+    lake.run(jobs.sync(lake.workspace.connections.get("zoo")))
     return lake
 
 
@@ -65,7 +65,7 @@ ELEVEN = Place("track_a", 1_794_740_400 // 3600)  # the hour of 2026-11-15, sinc
 
 
 def found(lake: Lake) -> list[Finding]:
-    return verify(lake.workspace, lake.source, lake.runner)
+    return verify(lake.workspace, lake.connection, lake.runner)
 
 
 def data_file(lake: Lake, *, hour: str = "11") -> Path:
@@ -84,8 +84,8 @@ def test_a_sound_lake_has_no_findings(full: Lake) -> None:
 
 
 def test_what_is_not_of_the_source_and_what_did_not_finish_makes_no_findings(full: Lake) -> None:
-    place = full.workspace
-    told = {"entry": {"report": [{"workspace_id": place.settings.workspace_id}]}}
+    place = full.place
+    told = {"entry": {"report": [{"workspace_id": place.workspace_id}]}}
     place.storage.write("segment-data/commits/source=src9/1.json", json.dumps(told).encode())
     full.sync_of(b"not an event")
     head = report.RunHead("test", "src1", place.runs.start("src1", "sync", 0), "web", 0)
@@ -101,7 +101,7 @@ def test_the_index_of_a_run_may_have_many_files(tmp_path: Path) -> None:
     parts = Sizes(plan=PlanSizes(ids_per_share=1, ids_for_one_share=1))
     lake = Lake(tmp_path / "workspace", InProcess(), sizes=parts)
     lake.sync_of(*(track("A", f"m{n}") for n in range(8)))
-    assert len(lake.workspace.ledger.index_files("src1")) > 1
+    assert len(lake.place.ledger.index_files("src1")) > 1
     assert found(lake) == []
 
 
@@ -122,19 +122,19 @@ def test_what_another_catalog_does_not_show_is_named(full: Lake) -> None:
         def not_shown(self, source_id: str) -> list[tuple[str, str]]:
             return [(f"web.track_a of {source_id}", "has no columns")]
 
-    full.workspace.__dict__["catalog"] = Elsewhere(full.workspace.engine)
+    full.place.__dict__["catalog"] = Elsewhere(full.workspace.engine, "default")
     assert found(full) == [Finding("not_in_glue", "web.track_a of src1", "has no columns")]
 
 
 def test_a_table_that_is_neither_in_the_catalog_nor_whole_is_named_for_both(full: Lake) -> None:
     data_file(full).unlink()
-    full.workspace.catalog.drop("web", "track_a")
+    full.place.catalog.drop("web", "track_a")
     findings = found(full)
     assert [(f.kind, f.detail) for f in findings] == [
         ("data_file_gone", "1 row"),
         ("table_missing", "not in the catalog, though it has 9 rows"),
     ]
-    repair(full.workspace, full.source, findings, full.runner)
+    repair(full.workspace, full.connection, findings, full.runner)
     assert found(full) == []
 
 
@@ -155,31 +155,31 @@ def test_a_deleted_data_file_is_named_with_its_messages_and_comes_back(full: Lak
             place,
         ),
     ]
-    repair(full.workspace, full.source, findings, full.runner)
+    repair(full.workspace, full.connection, findings, full.runner)
     assert found(full) == []
     assert full.rows("track_a") == rows
 
 
 def test_only_what_was_found_is_mended(full: Lake) -> None:
     full.sync_of(track("B", "b9", receivedAt="2026-11-15T11:10:00Z"))
-    before, runs = set(full.data_files()), len(full.workspace.runs.latest(None, "src1"))
+    before, runs = set(full.data_files()), len(full.place.runs.latest(None, "src1"))
     data_file(full).unlink()
     findings = found(full)
     sorted((full.root / "segment-data" / "reports").glob("day=*/source=src1/*/report.json"))[0].unlink()
     with full.workspace.engine.begin() as connection:
         connection.execute(sa.text("delete from catalog_partitions where partition like '%\"12\"%'"))
     steps = []
-    repair(full.workspace, full.source, findings, full.runner, lambda step, *_: steps.append(step))
+    repair(full.workspace, full.connection, findings, full.runner, lambda step, *_: steps.append(step))
     assert "stage" in steps
     changed = {file.rpartition("/")[0] for file in before ^ set(full.data_files())}
     assert changed == {"src1/segment_type=track_a/day=2026-11-15/hr=11"}
-    assert len(full.workspace.runs.latest(None, "src1")) == runs + 1
+    assert len(full.place.runs.latest(None, "src1")) == runs + 1
     left = found(full)
     assert [f.kind for f in left] == ["partition_missing", "report_gone"]
-    with full.workspace.leases.held("src1"), pytest.raises(BusyError):
-        repair(full.workspace, full.source, left, full.runner)
-    with full.workspace.leases.held("src2"):
-        repair(full.workspace, full.source, left, full.runner)
+    with full.place.leases.held("src1"), pytest.raises(BusyError):
+        repair(full.workspace, full.connection, left, full.runner)
+    with full.place.leases.held("src2"):
+        repair(full.workspace, full.connection, left, full.runner)
     assert found(full) == []
 
 
@@ -191,7 +191,7 @@ def test_a_removed_row_is_named(full: Lake) -> None:
         ("data_file_changed", "1 row when it was written, 0 now", ELEVEN),
         ("rows", "1 row missing, 0 too many; missing messages: a01", ELEVEN),
     ]
-    repair(full.workspace, full.source, findings, full.runner)
+    repair(full.workspace, full.connection, findings, full.runner)
     assert found(full) == []
     assert full.rows("track_a") == rows
 
@@ -201,7 +201,7 @@ def test_a_changed_value_is_noticed_although_all_counts_are_right(full: Lake) ->
     rewrite(file, lambda table: table.set_column(table.schema.get_field_index("properties_n"), "properties_n", [[99]]))
     findings = found(full)
     assert [(f.kind, f.where) for f in findings] == [("data_file_changed", str(file.relative_to(full.root)))]
-    repair(full.workspace, full.source, findings, full.runner)
+    repair(full.workspace, full.connection, findings, full.runner)
     assert found(full) == []
     assert 99 not in [row["properties_n"] for row in full.rows("track_a")]
 
@@ -215,9 +215,9 @@ def test_a_row_put_in_by_hand_is_named_by_its_message(full: Lake) -> None:
 
 def test_of_many_messages_that_differ_some_are_named_by_what_was_sent_or_else_by_their_hash(full: Lake) -> None:
     full.sync_of(*(track("A", f"x{n:02}", receivedAt="2026-11-15T11:30:00Z") for n in range(12)))
-    run_id = full.workspace.runs.latest(1)[0].run_id
-    (gone,) = [file for file in full.workspace.ledger.data_files("src1") if file.run_id == run_id]
-    full.workspace.storage.delete(gone.path)
+    run_id = full.place.runs.latest(1)[0].run_id
+    (gone,) = [file for file in full.place.ledger.data_files("src1") if file.run_id == run_id]
+    full.place.storage.delete(gone.path)
     rewrite(data_file(full), lambda t: pa.concat_tables([t, *(_with_id(t, f"forged{n}") for n in range(11))]))
     (finding,) = [finding for finding in found(full) if finding.kind == "rows"]
     told = finding.detail.split("; ")
@@ -240,7 +240,7 @@ def test_a_file_added_by_hand_is_named_and_left_alone(full: Lake) -> None:
     findings = found(full)
     told = "not written by a run; readers that list the folder see it"
     assert findings == [Finding("foreign_file", str(added.relative_to(full.root)), told)]
-    repair(full.workspace, full.source, findings, full.runner)
+    repair(full.workspace, full.connection, findings, full.runner)
     assert added.exists()
 
 
@@ -251,7 +251,7 @@ def test_a_broken_data_file_is_named_and_comes_back(full: Lake) -> None:
     assert findings[0].where == str(file.relative_to(full.root))
     assert [(f.kind, f.place) for f in findings] == [("data_file_broken", ELEVEN), ("rows", ELEVEN)]
     assert "footer" in findings[0].detail
-    repair(full.workspace, full.source, findings, full.runner)
+    repair(full.workspace, full.connection, findings, full.runner)
     assert found(full) == []
 
 
@@ -260,7 +260,7 @@ def test_a_partition_missing_in_the_catalog_is_named_and_comes_back(full: Lake) 
         connection.execute(sa.text("delete from catalog_partitions where partition like '%\"11\"%'"))
     findings = found(full)
     assert [(f.kind, f.where, f.detail) for f in findings] == [("partition_missing", "web.track_a", "2026-11-15/11")]
-    repair(full.workspace, full.source, findings, full.runner)
+    repair(full.workspace, full.connection, findings, full.runner)
     assert found(full) == []
 
 
@@ -285,7 +285,7 @@ def test_a_lost_or_changed_report_is_named_and_comes_back(full: Lake) -> None:
     one, two, _ = sorted((full.root / "segment-data" / "reports").glob("day=*/source=src1/*/report.json"))
 
     def told() -> list[bytes]:
-        return [full.workspace.storage.read(str(path.relative_to(full.root))) for path in (one, two)]
+        return [full.place.storage.read(str(path.relative_to(full.root))) for path in (one, two)]
 
     before = told()
     one.unlink()
@@ -297,7 +297,7 @@ def test_a_lost_or_changed_report_is_named_and_comes_back(full: Lake) -> None:
         Finding("report_changed", str(two.relative_to(full.root)), "not what the run reported"),
         Finding("report_gone", str(one.relative_to(full.root)), "the report of a run"),
     ]
-    repair(full.workspace, full.source, findings, full.runner)
+    repair(full.workspace, full.connection, findings, full.runner)
     assert told() == before
     assert found(full) == []
     assert not of_another.exists()
@@ -305,7 +305,7 @@ def test_a_lost_or_changed_report_is_named_and_comes_back(full: Lake) -> None:
 
 def test_a_table_missing_in_the_catalog_is_named_and_comes_back_with_its_history(full: Lake) -> None:
     full.sync_of(track("A", "a99", properties={"later": True}))
-    catalog = full.workspace.catalog
+    catalog = full.place.catalog
     (table,) = [table for table in catalog.tables("src1") if table.name == "track_a"]
     before = table, catalog.partitions("web", "track_a"), catalog.history("web", "track_a"), full.rows("track_a")
     catalog.drop("web", "track_a")
@@ -313,7 +313,7 @@ def test_a_table_missing_in_the_catalog_is_named_and_comes_back_with_its_history
     assert [(f.kind, f.where, f.detail) for f in findings] == [
         ("table_missing", "web.track_a", "not in the catalog, though it has 10 rows")
     ]
-    repair(full.workspace, full.source, findings, full.runner)
+    repair(full.workspace, full.connection, findings, full.runner)
     assert found(full) == []
     (table,) = [table for table in catalog.tables("src1") if table.name == "track_a"]
     after = table, catalog.partitions("web", "track_a"), catalog.history("web", "track_a"), full.rows("track_a")
@@ -322,24 +322,24 @@ def test_a_table_missing_in_the_catalog_is_named_and_comes_back_with_its_history
 
 def test_the_history_of_other_tables_stays_as_it_is(full: Lake) -> None:
     for new_type in (ColumnType.DECIMAL, ColumnType.STRING):
-        full.run(jobs.retype(full.source, "track_a", "properties_n", new_type))
-    before = full.workspace.catalog.history("web", "track_a")
-    full.workspace.catalog.drop("web", "track_b")
-    repair(full.workspace, full.source, found(full), full.runner)
+        full.run(jobs.retype(full.connection, "track_a", "properties_n", new_type))
+    before = full.place.catalog.history("web", "track_a")
+    full.place.catalog.drop("web", "track_b")
+    repair(full.workspace, full.connection, found(full), full.runner)
     assert found(full) == []
-    assert full.workspace.catalog.history("web", "track_a") == before
+    assert full.place.catalog.history("web", "track_a") == before
 
 
 def test_a_partition_without_data_is_named_and_goes(full: Lake) -> None:
-    row = {"database": "web", "table": "track_a", "partition": '["2020-01-01", "00"]', "run_id": "x"}
+    row = {"lake": "default", "database": "web", "table": "track_a", "partition": '["2020-01-01", "00"]', "run_id": "x"}
     with full.workspace.engine.begin() as connection:
         columns, values = ", ".join(f'"{name}"' for name in row), ", ".join(f":{name}" for name in row)
         connection.execute(sa.text(f"insert into catalog_partitions ({columns}) values ({values})"), row)
     findings = found(full)
     assert [(f.kind, f.where, f.detail) for f in findings] == [("partition_empty", "web.track_a", "2020-01-01/00")]
-    repair(full.workspace, full.source, findings, full.runner)
+    repair(full.workspace, full.connection, findings, full.runner)
     assert found(full) == []
-    assert verify(full.workspace, full.workspace.sources.get("zoo"), full.runner) == []
+    assert verify(full.workspace, full.workspace.connections.get("zoo"), full.runner) == []
 
 
 def test_books_of_a_raw_file_that_do_not_add_up_are_named(full: Lake) -> None:
@@ -359,10 +359,10 @@ def test_books_of_a_raw_file_that_do_not_add_up_are_named(full: Lake) -> None:
 
 @pytest.mark.parametrize("change", ["loaded", "checksum"])
 def test_a_report_that_does_not_tell_what_the_index_gained_is_named(full: Lake, change: str) -> None:
-    run = full.workspace.runs.latest(1, "src1")[0]
+    run = full.place.runs.latest(1, "src1")[0]
     assert run.report
     run.report[0]["books"][change] = {"loaded": 3, "checksum": "0" * 32}[change]
-    full.workspace.runs.finished(run.run_id, run.report, 0)
+    full.place.runs.finished(run.run_id, run.report, 0)
     findings = found(full)
     assert [f.kind for f in findings] == ["books", "report_changed"]
     assert findings[0].where == f"run {run.run_id}"
@@ -411,7 +411,7 @@ def test_a_lost_or_damaged_index_file_is_named_and_made_anew(full: Lake, damage:
         lost = {f"0 rows missing, 1 too many; messages too many: {name}" for name in ("a00", "a01", "a02", "b0")}
         assert {f.detail for f in findings[1:]} == lost
     steps = []
-    repair(full.workspace, full.source, findings, full.runner, lambda step, *_: steps.append(step))
+    repair(full.workspace, full.connection, findings, full.runner, lambda step, *_: steps.append(step))
     assert {"reindex", "index", "raw files"} <= set(steps)
     assert found(full) == []
     assert (full.rows("track_a"), full.rows("track_b")) == rows
@@ -420,7 +420,7 @@ def test_a_lost_or_damaged_index_file_is_named_and_made_anew(full: Lake, damage:
 
 
 def test_a_lake_of_which_a_table_was_dropped_is_sound(full: Lake) -> None:
-    full.run(jobs.drop(full.source, "track_b"))
+    full.run(jobs.drop(full.connection, "track_b"))
     assert found(full) == []
 
 
@@ -441,6 +441,6 @@ def test_what_is_looked_at_is_told_while_it_goes_on(full: Lake) -> None:
 
     data_file(full).unlink()
     seen: list[tuple[str, int, int]] = []
-    verify(full.workspace, full.source, Telling(), lambda *told: seen.append(told))
+    verify(full.workspace, full.connection, Telling(), lambda *told: seen.append(told))
     tasks = {"raw files": 1, "data files": 1, "index": 3, "compare": 1, "names": 1}
     assert seen == [(what, done, many) for what, many in tasks.items() for done in (0, many - 1, many)]

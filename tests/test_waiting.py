@@ -47,7 +47,7 @@ def append(to: Log, *names: str) -> None:
 
 def archived(place: Workspace) -> int:
     """How many files are in the archive."""
-    return len(list(place.storage.files("segment-logs")))
+    return len(list(place.lake().storage.files("segment-logs")))
 
 
 @contextmanager
@@ -130,7 +130,7 @@ def test_without_patience_nothing_is_rolled_here_and_all_of_it_waits(place: Work
 
 def test_why_the_archive_does_not_take_it_is_told(place: Workspace, spool: Spool) -> None:
     append(new_log(spool), "a", "b")
-    place.storage.write("segment-logs", b"a file where the archive should be")
+    place.lake().storage.write("segment-logs", b"a file where the archive should be")
     waiting = bring(place)
     assert waiting == Waiting(TWO, None, condition.load(spool).archive_problem)
     assert "segment-logs" in str(waiting.told("src1"))

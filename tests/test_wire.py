@@ -111,7 +111,7 @@ class ThroughMailbox(InProcess):
 
 
 def test_every_step_travels_with_all_that_goes_in_and_comes_out(tmp_path: Path) -> None:
-    runner = ThroughMailbox(lambda: Mailbox(lake.workspace.storage, "segment-stage/1", STEPS))
+    runner = ThroughMailbox(lambda: Mailbox(lake.place.storage, "segment-stage/1", STEPS))
     lake = Lake(tmp_path / "workspace", runner, clock=SetClock())
     lake.sync_of(track("A", "m1", properties={"n": 1, "text": "x"}), track("A", "m1"), track("B", "m2"), b"broken")
     lake.sync_of(track("A", "m3", properties={"n": "no number"}))
@@ -120,32 +120,39 @@ def test_every_step_travels_with_all_that_goes_in_and_comes_out(tmp_path: Path) 
     ]
     # So many that they are read as columns: NumPy counts there, and its numbers must not travel.
     lake.sync_of(*(track("C", f"c{number}", properties={"n": number}) for number in range(1100)))
-    lake.run(jobs.replay(lake.source, None, None))
-    lake.workspace.storage.delete(lake.workspace.ledger.index_files("src1")[0].path)
+    lake.run(jobs.replay(lake.connection, None, None))
+    lake.place.storage.delete(lake.place.ledger.index_files("src1")[0].path)
     assert lake.sync()[0]["reindexed"]["messages"] == 2
-    (file, *_) = [file for file in lake.workspace.ledger.data_files("src1") if file.segment_type == "track_b"]
-    lake.workspace.storage.delete(file.path)
-    found = verify(lake.workspace, lake.source, runner)
+    (file, *_) = [file for file in lake.place.ledger.data_files("src1") if file.segment_type == "track_b"]
+    lake.place.storage.delete(file.path)
+    found = verify(lake.workspace, lake.connection, runner)
     assert "m2" in " ".join(finding.detail for finding in found)
-    repair(lake.workspace, lake.source, found, runner)
-    assert verify(lake.workspace, lake.source, runner) == []
+    repair(lake.workspace, lake.connection, found, runner)
+    assert verify(lake.workspace, lake.connection, runner) == []
     assert runner.asked == STEPS.keys() - {"twice"}
 
 
 def test_no_credentials_and_no_role_travel_with_the_storage(tmp_path: Path) -> None:
     options = S3Options("http://x", aws=AwsOptions("eu-west-1", "arn:aws:iam::123456789012:role/job", "external"))
-    context = InspectContext(S3Storage("s3://bucket/lake", options), 3600)
+    context = InspectContext(S3Storage("s3://bucket/lake", options), S3Storage("s3://archive", options), 3600)
     content = wire.encoded_request(Request(STEPS["inspect_raw"], context, [["segment-logs/a"]]))
-    assert json.loads(content)["context"] == {"storage": "s3://bucket/lake", "partition_width": 3600}
-    there = S3Storage("s3://bucket/lake", S3Options("http://x"))  # the driver's own
-    assert wire.decoded_request(content, STEPS, there, "request-1").context.storage is there
+    assert json.loads(content)["context"] == {
+        "storage": "s3://bucket/lake",
+        "archive": "s3://archive",
+        "partition_width": 3600,
+    }
+    there = [
+        S3Storage(root, S3Options("http://x")) for root in ("s3://bucket/lake", "s3://archive")
+    ]  # the driver's own
+    decoded = wire.decoded_request(content, STEPS, there, "request-1").context
+    assert [decoded.storage, decoded.archive] == there
 
 
 def test_a_request_for_another_lake_is_refused(mailbox: Mailbox, tmp_path: Path) -> None:
     """The driver works for the lake that it was submitted for, whatever a request says."""
     other = LocalStorage(str(tmp_path / "other"))
     Mailbox(LocalStorage(str(tmp_path)), "segment-stage/1", STEPS).ask(
-        1, Request(STEPS["inspect_raw"], InspectContext(other, 1), [["a"]])
+        1, Request(STEPS["inspect_raw"], InspectContext(other, other, 1), [["a"]])
     )
     with pytest.raises(InternalError, match="the lake is in"):
         mailbox.request(1)
@@ -340,7 +347,7 @@ OUTSIDE = [
 
 
 def test_what_stage_tasks_really_return_is_accepted() -> None:
-    context = StageContext(RUN, STORAGE, RULES, {}, 10, 10)
+    context = StageContext(RUN, STORAGE, STORAGE, RULES, {}, 10, 10)
     assert answers.stage(context, RAW, staged()) is None
     assert answers.stage(context, RAW, staged(quarantine=None, tables={}, id_segments=[])) is None
 
@@ -378,7 +385,7 @@ STAGE_LIES = [
 
 @pytest.mark.parametrize("result", STAGE_LIES)
 def test_a_stage_result_that_lies_is_noticed(result: StageResult) -> None:
-    assert answers.stage(StageContext(RUN, STORAGE, RULES, {}, 10, 10), RAW, result)
+    assert answers.stage(StageContext(RUN, STORAGE, STORAGE, RULES, {}, 10, 10), RAW, result)
 
 
 def test_a_part_of_the_index_that_was_made_anew_elsewhere_is_held_against_what_was_asked() -> None:
@@ -501,7 +508,7 @@ def test_a_publish_result_that_lies_is_noticed(result: list[Published]) -> None:
     assert answers.publish(PUBLISH, [SHARE], result)
 
 
-INSPECT = InspectContext(STORAGE, 3600)
+INSPECT = InspectContext(STORAGE, STORAGE, 3600)
 
 
 class Inspected(NamedTuple):
@@ -576,7 +583,7 @@ def test_a_sync_that_is_lied_to_publishes_nothing_and_the_next_one_loads_all(
     tmp_path: Path, step: str, lie: Callable[[dict[str, Any]], Any]
 ) -> None:
     lake = Lake(tmp_path / "workspace", InProcess(), clock=SetClock())
-    lake.runner = Lying(lambda: Mailbox(lake.workspace.storage, "segment-stage/1", STEPS), step, lie)
+    lake.runner = Lying(lambda: Mailbox(lake.place.storage, "segment-stage/1", STEPS), step, lie)
     lake.put(track("A", "m1"), b"broken")
     with pytest.raises(InternalError, match="result-1 is not what"):
         lake.sync()

@@ -33,6 +33,7 @@ class _AnyText(sa.TypeDecorator[str]):
 _tables = sa.Table(
     "catalog_tables",
     metadata,
+    sa.Column("lake", sa.String, primary_key=True),
     sa.Column("database", sa.String, primary_key=True),
     sa.Column("name", sa.String, primary_key=True),
     sa.Column("source_id", sa.String, nullable=False),
@@ -45,6 +46,7 @@ _tables = sa.Table(
 _columns = sa.Table(
     "catalog_columns",
     metadata,
+    sa.Column("lake", sa.String, primary_key=True),
     sa.Column("database", sa.String, primary_key=True),
     sa.Column("table", sa.String, primary_key=True),
     sa.Column("name", sa.String, primary_key=True),
@@ -55,6 +57,7 @@ _columns = sa.Table(
 _history = sa.Table(
     "catalog_history",
     metadata,
+    sa.Column("lake", sa.String, primary_key=True),
     sa.Column("database", sa.String, primary_key=True),
     sa.Column("table", sa.String, primary_key=True),
     sa.Column("column", sa.String, primary_key=True),
@@ -67,6 +70,7 @@ _history = sa.Table(
 _partitions = sa.Table(
     "catalog_partitions",
     metadata,
+    sa.Column("lake", sa.String, primary_key=True),
     sa.Column("database", sa.String, primary_key=True),
     sa.Column("table", sa.String, primary_key=True),
     sa.Column("partition", sa.String, primary_key=True),  # a JSON list: primary keys cannot be JSON
@@ -75,18 +79,19 @@ _partitions = sa.Table(
 
 
 class EmbeddedCatalog:
-    """A `Catalog` in a database of SQLAlchemy."""
+    """The `Catalog` of a lake, in a database of SQLAlchemy."""
 
-    def __init__(self, engine: sa.Engine) -> None:
+    def __init__(self, engine: sa.Engine, lake: str) -> None:
         self._engine = engine
+        self._lake = lake
 
     def prepare(self, database: str) -> frozenset[str]:
         del database  # there is nothing to make, and nobody else
         return frozenset()
 
     def tables(self, source_id: str | None = None) -> list[CatalogTable]:
-        query = sa.select(_tables).order_by(_tables.c.database, _tables.c.name)
-        columns_query = sa.select(_columns).order_by(_columns.c.position)
+        query = sa.select(_tables).where(_tables.c.lake == self._lake).order_by(_tables.c.database, _tables.c.name)
+        columns_query = sa.select(_columns).where(_columns.c.lake == self._lake).order_by(_columns.c.position)
         if source_id is not None:
             query = query.where(_tables.c.source_id == source_id)
         with self._engine.connect() as connection:
@@ -109,12 +114,14 @@ class EmbeddedCatalog:
         ]
 
     def partitions(self, database: str, table: str) -> list[tuple[str, ...]]:
-        query = sa.select(_partitions.c.partition).where(_of(_partitions, database, table)).order_by("partition")
+        query = sa.select(_partitions.c.partition).where(self._of(_partitions, database, table)).order_by("partition")
         with self._engine.connect() as connection:
             return [tuple(json.loads(text)) for text in connection.scalars(query)]
 
     def history(self, database: str, table: str) -> list[SchemaEvent]:
-        query = sa.select(_history).where(_of(_history, database, table)).order_by(_history.c.at, _history.c.column)
+        query = (
+            sa.select(_history).where(self._of(_history, database, table)).order_by(_history.c.at, _history.c.column)
+        )
         with self._engine.connect() as connection:
             return [
                 SchemaEvent(row.column, row.change, row.type, row.old_type, row.run_id, row.at)
@@ -127,10 +134,10 @@ class EmbeddedCatalog:
                 self._apply(connection, change, run_id, at)
 
     def _apply(self, connection: sa.Connection, change: TableChange, run_id: str, at: int) -> None:
-        where = {"database": change.database, "table": change.table}
+        where = {"lake": self._lake, "database": change.database, "table": change.table}
         self._make_table(connection, change, run_id, at)
         columns = connection.execute(
-            sa.select(_columns.c.name, _columns.c.type).where(_of(_columns, change.database, change.table))
+            sa.select(_columns.c.name, _columns.c.type).where(self._of(_columns, change.database, change.table))
         ).all()
         types = {row.name: row.type for row in columns}
         for column in change.added:
@@ -149,7 +156,7 @@ class EmbeddedCatalog:
                 )
         for name, new_type in change.retyped:
             if types[name] != new_type.value:
-                here = sa.and_(_of(_columns, change.database, change.table), _columns.c.name == name)
+                here = sa.and_(self._of(_columns, change.database, change.table), _columns.c.name == name)
                 connection.execute(_columns.update().where(here).values(type=new_type.value))
                 _remember(
                     connection,
@@ -162,10 +169,10 @@ class EmbeddedCatalog:
                     at=at,
                 )
         if change.anew:
-            connection.execute(_partitions.delete().where(_of(_partitions, change.database, change.table)))
+            connection.execute(_partitions.delete().where(self._of(_partitions, change.database, change.table)))
         known = set(
             connection.scalars(
-                sa.select(_partitions.c.partition).where(_of(_partitions, change.database, change.table))
+                sa.select(_partitions.c.partition).where(self._of(_partitions, change.database, change.table))
             )
         )
         new = [json.dumps(values) for values in change.partitions if json.dumps(values) not in known]
@@ -173,8 +180,9 @@ class EmbeddedCatalog:
             connection.execute(_partitions.insert(), [{**where, "partition": text, "run_id": run_id} for text in new])
 
     def _make_table(self, connection: sa.Connection, change: TableChange, run_id: str, at: int) -> None:
-        here = sa.and_(_tables.c.database == change.database, _tables.c.name == change.table)
+        here = self._is_table(change.database, change.table)
         row = {
+            "lake": self._lake,
             "database": change.database,
             "name": change.table,
             "source_id": change.source_id,
@@ -190,8 +198,8 @@ class EmbeddedCatalog:
     def drop(self, database: str, table: str) -> None:
         with self._engine.begin() as connection:
             for kept in (_columns, _history, _partitions):
-                connection.execute(kept.delete().where(_of(kept, database, table)))
-            connection.execute(_tables.delete().where(_tables.c.database == database, _tables.c.name == table))
+                connection.execute(kept.delete().where(self._of(kept, database, table)))
+            connection.execute(_tables.delete().where(self._is_table(database, table)))
 
     def not_shown(self, source_id: str) -> list[tuple[str, str]]:
         del source_id  # what this catalog has is shown by itself
@@ -200,9 +208,11 @@ class EmbeddedCatalog:
     def register_report(self, source_id: str, day: str) -> None:
         """Queries find reports by themselves."""
 
+    def _is_table(self, database: str, table: str) -> sa.ColumnElement[bool]:
+        return sa.and_(_tables.c.lake == self._lake, _tables.c.database == database, _tables.c.name == table)
 
-def _of(kept: sa.Table, database: str, table: str) -> sa.ColumnElement[bool]:
-    return sa.and_(kept.c.database == database, kept.c.table == table)
+    def _of(self, kept: sa.Table, database: str, table: str) -> sa.ColumnElement[bool]:
+        return sa.and_(kept.c.lake == self._lake, kept.c.database == database, kept.c.table == table)
 
 
 def _remember(connection: sa.Connection, **event: Any) -> None:

@@ -5,10 +5,11 @@ from typing import Annotated, Any
 import typer
 
 from eventlake.cli import output, state
-from eventlake.cli.load import run_all
-from eventlake.cli.state import JsonFlag
-from eventlake.control.sources import Source
+from eventlake.cli.load import Target, run_all
+from eventlake.cli.state import JsonFlag, LakeOption
+from eventlake.control.connections import Connection
 from eventlake.errors import InvalidSettingsError, NotFoundError
+from eventlake.settings import DEFAULT_LAKE
 from eventlake.sync import jobs
 from eventlake.workspace import Workspace
 
@@ -16,6 +17,7 @@ from eventlake.workspace import Workspace
 def drop(
     table: Annotated[str | None, typer.Argument(metavar="[TABLE]", help="The table, as <database>.<table>.")] = None,
     yes: Annotated[bool, typer.Option("--yes", help="Do not ask.")] = False,
+    name: LakeOption = DEFAULT_LAKE,
     show: Annotated[bool, typer.Option("--list", help="Show what was dropped, and what was refused.")] = False,
     as_json: JsonFlag = False,
 ) -> None:
@@ -32,22 +34,23 @@ def drop(
     if table is None:
         _show(place, as_json)
         return
-    found = next((t for t in place.catalog.tables() if f"{t.database}.{t.name}" == table), None)
+    lake = place.lake(name)
+    found = next((t for t in lake.catalog.tables() if f"{t.database}.{t.name}" == table), None)
     if found is None:
         raise NotFoundError(f"there is no table {table!r}", fix="see `eventlake tables`")
-    source = next(s for s in place.sources.all() if s.id == found.source_id)
-    rows = sum(file.rows for file in place.ledger.data_files(source.id, found.segment_type))
+    connection = place.connections.of_table(name, found.source_id)
+    rows = sum(file.rows for file in lake.ledger.data_files(found.source_id, found.segment_type))
     if not yes:
         output.talk.print(
             f"{table} has {rows:,} rows. They leave the lake, and events for them are left out from now on. The raw "
-            f"archive keeps them: `eventlake allow {source.slug} {found.name}` loads them again."
+            f"archive keeps them: `eventlake allow {connection.name} {found.name}` loads them again."
         )
         typer.confirm(f"Drop {table}?", abort=True, err=True)
-    run_all(place, [jobs.drop(source, found.segment_type)], as_json)
+    run_all(place, [jobs.drop(connection, found.segment_type)], as_json)
 
 
 def allow(
-    slug: Annotated[str, typer.Argument(metavar="SLUG", help="The source.")],
+    name: Target,
     names: Annotated[
         list[str] | None, typer.Argument(metavar="[NAME…]", help="Events or tables that were dropped or refused.")
     ] = None,
@@ -63,36 +66,40 @@ def allow(
     Example: eventlake allow web "Order Refunded"
     """
     place = state.workspace()
-    source = place.sources.get(slug)
+    connection = place.connections.get(name)
+    admission = place.lake(connection.lake).admission
     if refused == bool(names):
         raise InvalidSettingsError(
-            "allow needs names, or --refused", fix=f"`eventlake allow {slug} NAME…`; see `eventlake drop --list`"
+            "allow needs names, or --refused", fix=f"`eventlake allow {name} NAME…`; see `eventlake drop --list`"
         )
-    dropped = {table.segment_type for table in place.admission.dropped(source.id)}
-    left_out = {table.segment_type for table in place.admission.refused(source.id)}
-    wanted = frozenset(_named(source, name, dropped | left_out) for name in names) if names else left_out - dropped
+    dropped = {table.segment_type for table in admission.dropped(connection.source.id)}
+    left_out = {table.segment_type for table in admission.refused(connection.source.id)}
+    wanted = {_named(connection, event, dropped | left_out) for event in names} if names else left_out - dropped
     if not wanted:
-        raise NotFoundError(f"no table of {source.slug} was refused", fix="see `eventlake drop --list`")
-    run_all(place, [jobs.allow(source, frozenset(wanted), were_loaded=bool(wanted & dropped))], as_json)
+        raise NotFoundError(f"no table of {connection.name} was refused", fix="see `eventlake drop --list`")
+    run_all(place, [jobs.allow(connection, frozenset(wanted), were_loaded=bool(wanted & dropped))], as_json)
 
 
-def _named(source: Source, name: str, left_out: set[str]) -> str:
+def _named(connection: Connection, name: str, left_out: set[str]) -> str:
     """The segment type that is meant by the name of an event, of a call or of a table."""
-    rules = source.rules
+    rules = connection.rules
     for segment_type in sorted(left_out):
         table = rules.table_name(segment_type)
         if name in (segment_type, table, f"{rules.database}.{table}") or segment_type == rules.segment_type(
             "track", name
         ):
             return segment_type
-    raise NotFoundError(f"no table {name!r} of {source.slug} was dropped or refused", fix="see `eventlake drop --list`")
+    raise NotFoundError(
+        f"no table {name!r} of {connection.name} was dropped or refused", fix="see `eventlake drop --list`"
+    )
 
 
 def _show(place: Workspace, as_json: bool) -> None:
     shown: list[dict[str, Any]] = []
-    for source in place.sources.all():
-        table_name = source.rules.table_name
-        common = {"source": source.slug}
+    for connection in place.connections.all():
+        table_name, source_id = connection.rules.table_name, connection.source.id
+        admission = place.lake(connection.lake).admission
+        common = {"source": connection.name}
         shown += [
             {
                 **common,
@@ -101,7 +108,7 @@ def _show(place: Workspace, as_json: bool) -> None:
                 "rows": t.rows,
                 "at": output.moment(t.at),
             }
-            for t in place.admission.dropped(source.id)
+            for t in admission.dropped(source_id)
         ]
         shown += [
             {
@@ -112,7 +119,7 @@ def _show(place: Workspace, as_json: bool) -> None:
                 "runs": t.runs,
                 "at": output.moment(t.at),
             }
-            for t in place.admission.refused(source.id)
+            for t in admission.refused(source_id)
         ]
     if as_json:
         output.print_json(shown)

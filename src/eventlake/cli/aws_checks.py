@@ -10,7 +10,7 @@ from eventlake.reports.words import count
 from eventlake.runners.emr import Emr, check_cluster
 from eventlake.runners.emr_serverless import Serverless
 from eventlake.storage.s3 import S3Storage
-from eventlake.workspace import Workspace
+from eventlake.workspace import Lake
 
 STAGING_DAYS = 14
 
@@ -19,11 +19,11 @@ _trial = TableChange(
 )
 
 
-def has_bucket(place: Workspace) -> bool:
+def has_bucket(place: Lake) -> bool:
     return isinstance(place.storage, S3Storage)
 
 
-def identity(place: Workspace) -> str:
+def identity(place: Lake) -> str:
     """Who acts: shows that credentials are there, and that the role can be assumed."""
     if place.settings.s3.endpoint and not place.settings.aws.role_arn:
         raise SkippedStep("is for Amazon's own servers")
@@ -31,7 +31,7 @@ def identity(place: Workspace) -> str:
     return str(found["Arn"])
 
 
-def staging_expires(place: Workspace, *, make: bool) -> str:
+def staging_expires(place: Lake, *, make: bool) -> str:
     """Runs clean up after themselves; this removes what a lost worker left."""
     assert isinstance(place.storage, S3Storage)  # noqa: S101 - the step is for buckets
     rule = f"files below {place.storage.full(STAGE)} are removed after {STAGING_DAYS} days"
@@ -43,28 +43,29 @@ def staging_expires(place: Workspace, *, make: bool) -> str:
     return rule
 
 
-def glue_database(place: Workspace) -> str:
+def glue_database(place: Lake) -> str:
     place.glue.prepare(SYSTEM_DATABASE)
     return f"{SYSTEM_DATABASE} is there"
 
 
-def glue_schema(place: Workspace) -> str:
+def glue_schema(place: Lake) -> str:
     return count(len(place.glue.tables()), "table")
 
 
-def glue_create(place: Workspace) -> str:
+def glue_create(place: Lake) -> str:
     place.glue.apply([_trial], run_id="doctor", at=place.clock.now())
     return f"{_trial.database}.{_trial.table}"
 
 
-def glue_delete(place: Workspace) -> str:
+def glue_delete(place: Lake) -> str:
     place.glue.drop(_trial.database, _trial.table)
     return f"{_trial.database}.{_trial.table}"
 
 
-def cluster_status(place: Workspace) -> str:
+def cluster_status(place: Lake) -> str:
     settings = place.settings
-    if settings.runner == "emr-serverless":
-        return Serverless(settings.aws.options, str(settings.emr.application_id)).state()
-    cluster = check_cluster(Emr(settings.aws.options), str(settings.emr.cluster_id))
+    if settings.runner.kind == "emr-serverless":
+        return Serverless(settings.aws.options, settings.runner.application_id).state()
+    assert settings.runner.kind == "emr"  # noqa: S101 - the step is for EMR
+    cluster = check_cluster(Emr(settings.aws.options), settings.runner.cluster_id)
     return f"{cluster['Id']} is {cluster['Status']['State'].lower()}, {cluster.get('ReleaseLabel', 'of no release')}"

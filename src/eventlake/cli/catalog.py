@@ -7,26 +7,27 @@ import typer
 
 from eventlake.catalog.mirrored import MirroredCatalog
 from eventlake.cli import output, state
-from eventlake.cli.state import JsonFlag
+from eventlake.cli.state import JsonFlag, LakeOption
 from eventlake.errors import InvalidSettingsError
 from eventlake.reports import words
-from eventlake.workspace import Workspace
+from eventlake.settings import DEFAULT_LAKE
+from eventlake.workspace import Lake
 
 app = typer.Typer(no_args_is_help=True, help="Tables in the Glue Data Catalog.")
 
 
 @app.command()
-def publish(as_json: JsonFlag = False) -> None:
+def publish(name: LakeOption = DEFAULT_LAKE, as_json: JsonFlag = False) -> None:
     """Show all tables in Glue, with all their columns and partitions.
 
     Every sync does that for the tables that it writes to. This does it for all: when Glue is set for a lake that has
     tables already, or when tables or partitions were deleted there. What people added in Glue stays.
     """
-    place = state.workspace()
+    place = state.lake(name)
     catalog = _mirrored(place)
     with ExitStack() as held:
-        for source in place.sources.all():  # a run that ends meanwhile would be overtaken
-            held.enter_context(place.leases.held(source.id))
+        for connection in place.connections:  # a run that ends meanwhile would be overtaken
+            held.enter_context(place.leases.held(connection.source.id))
         count = catalog.publish(run_id="publish", at=place.clock.now())
     if as_json:
         output.print_json({"tables": count})
@@ -37,13 +38,14 @@ def publish(as_json: JsonFlag = False) -> None:
 @app.command()
 def trim(
     keep: Annotated[int, typer.Option(help="How many versions of each table stay.")] = 10,
+    name: LakeOption = DEFAULT_LAKE,
     as_json: JsonFlag = False,
 ) -> None:
     """Delete old versions of tables in Glue.
 
     Glue keeps a version each time a type changes or somebody edits a table, up to a limit of the account.
     """
-    place = state.workspace()
+    place = state.lake(name)
     _mirrored(place)
     deleted = {}
     with output.progress() as report:
@@ -59,9 +61,9 @@ def trim(
         )
 
 
-def _mirrored(place: Workspace) -> MirroredCatalog:
+def _mirrored(place: Lake) -> MirroredCatalog:
     if not isinstance(place.catalog, MirroredCatalog):
         raise InvalidSettingsError(
-            "this workspace shows its tables in no other catalog", fix='set kind = "glue" below [catalog]'
+            f"the lake {place.name!r} shows its tables in no other catalog", fix='set kind = "glue" below [catalog]'
         )
     return place.catalog

@@ -13,7 +13,7 @@ from eventlake.runners.java import java_home
 from eventlake.runners.quick_start import find_archive, make_archive
 from eventlake.sync.ownership import refuse_unknown
 from eventlake.sync.remote_steps import twice
-from eventlake.workspace import Workspace
+from eventlake.workspace import Lake
 
 ROOM = 1_000_000_000  # bytes; a sync needs about the size of its raw files
 
@@ -22,8 +22,8 @@ class SkippedStep(Exception):  # noqa: N818 - not an error
     """There is nothing to try here."""
 
 
-def settings(place: Workspace) -> str:
-    return f"workspace {place.settings.workspace_id}, lake in {place.storage.root}"
+def settings(place: Lake) -> str:
+    return f"workspace {place.workspace_id}, lake in {place.storage.root}"
 
 
 class Trial:
@@ -33,18 +33,18 @@ class Trial:
     other_path = f"{COMMITS}/.doctor-{uuid.uuid4().hex}"
     content = b"eventlake"
 
-    def stage(self, place: Workspace) -> str:
+    def stage(self, place: Lake) -> str:
         try:
             place.storage.write(self.path, self.content)
         except UploadDeniedError as error:
             raise StagingDeniedError(error.problem, fix=error.fix) from error
         return f"a file in {place.storage.full(STAGE)}"
 
-    def write(self, place: Workspace) -> str:
+    def write(self, place: Lake) -> str:
         place.storage.write(self.other_path, self.content)
         return f"a file in {place.storage.full(COMMITS)}"
 
-    def create(self, place: Workspace) -> str:
+    def create(self, place: Lake) -> str:
         fresh = f"{self.path}-new"
         is_new = place.storage.create(fresh, self.content)
         is_again = place.storage.create(fresh, b"another content")
@@ -57,13 +57,13 @@ class Trial:
             )
         return "never replaces a file"
 
-    def read(self, place: Workspace) -> str:
+    def read(self, place: Lake) -> str:
         return self._same(place.storage.read(self.path) == self.content, "gives back what was written")
 
-    def list(self, place: Workspace) -> str:
+    def list(self, place: Lake) -> str:
         return self._same(self.path in {file.path for file in place.storage.files(STAGE)}, "shows what was written")
 
-    def delete(self, place: Workspace) -> str:
+    def delete(self, place: Lake) -> str:
         place.storage.delete(self.other_path)
         place.storage.delete(self.path)
         return self._same(place.storage.stat(self.path) is None, "what is deleted is gone")
@@ -75,9 +75,9 @@ class Trial:
         return what
 
 
-def space(place: Workspace) -> str:
+def space(place: Lake) -> str:
     root = Path(place.storage.root)
-    free = shutil.disk_usage(root if root.exists() else place.folder).free
+    free = shutil.disk_usage(root if root.exists() else place.workspace.folder).free
     if free < ROOM:
         raise NoSpaceError(
             f"only {output.size(free)} free", fix="make room: a sync needs about the size of its raw files"
@@ -85,14 +85,14 @@ def space(place: Workspace) -> str:
     return f"{output.size(free)} free"
 
 
-def lake(place: Workspace) -> str:
+def lake(place: Lake) -> str:
     refuse_unknown(place)
     return "all that is in it is known to the database"
 
 
-def clock(place: Workspace) -> str:
+def clock(place: Lake) -> str:
     now = place.clock.now()
-    newest = max((run.started_at for run in place.runs.latest(1000)), default=0)
+    newest = max((run.started_at for run in place.workspace.runs.latest(1000)), default=0)
     if now < newest:
         raise SetupError(
             f"the clock shows {time_text(now * 1000)}, but a run began at {time_text(newest * 1000)}",
@@ -101,25 +101,28 @@ def clock(place: Workspace) -> str:
     return time_text(now * 1000)
 
 
-def java(_: Workspace) -> str:
+def java(_: Lake) -> str:
     return str(java_home())
 
 
-def spark(place: Workspace) -> str:
-    with state.runner(place) as runner:
+def spark(place: Lake) -> str:
+    settings = place.settings.runner
+    with state.Runners(place.workspace) as runners:
+        runner = runners.of(place.name)
         cores = runner.parallelism
         runner.run(twice, None, list(range(cores)))
-        where = place.settings.spark.master if place.settings.runner == "spark" else place.settings.runner
+        where = settings.master if settings.kind == "spark" else settings.kind
         return f"{where}, {count(cores, 'task')} at once"
 
 
-def archive(place: Workspace, *, make: bool) -> str:
-    if not place.settings.spark.master.startswith("local"):
+def archive(place: Lake, *, make: bool) -> str:
+    settings, log = place.settings.runner, state.surroundings(place).spark_log
+    if settings.kind != "spark" or not settings.master.startswith("local"):
         raise SkippedStep("is for Spark on this machine")
     found = find_archive()
     if found is None and not make:
         raise SkippedStep("`eventlake doctor --quick-start` lets Spark start sooner, for 70 MB of disk")
-    found = found or make_archive(state.spark_log(place))
+    found = found or make_archive(log)
     if found is None:
-        raise SkippedStep(f"this Java made no class archive; {state.spark_log(place)} may tell why")
+        raise SkippedStep(f"this Java made no class archive; {log} may tell why")
     return str(found)

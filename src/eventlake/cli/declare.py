@@ -3,20 +3,20 @@
 from collections.abc import Iterable
 
 from eventlake.catalog.base import CatalogTable
-from eventlake.control.sources import Source
+from eventlake.control.connections import Connection
 from eventlake.errors import InvalidSettingsError, NotFoundError
 from eventlake.schema import declared
-from eventlake.workspace import Workspace
+from eventlake.workspace import Lake
 
 
-def declare(place: Workspace, table: CatalogTable | None, texts: list[str]) -> None:
+def declare(place: Lake, table: CatalogTable | None, texts: list[str]) -> None:
     """Put declarations for one table before all others of its source. One for a column that exists is refused."""
     if table is None:
         raise NotFoundError(
             "there is no such table of events yet",
-            fix="for tables to come: `eventlake source set SLUG types=track_order:properties.total=decimal`",
+            fix="for tables to come: `eventlake connection set SOURCE types=track_order:properties.total=decimal`",
         )
-    source = _source_of(place, table)
+    connection = _connection_of(place, table)
     name = f"{table.database}.{table.name}"
     new: list[declared.Declared] = []
     for text in texts:
@@ -34,11 +34,13 @@ def declare(place: Workspace, table: CatalogTable | None, texts: list[str]) -> N
             )
         new.append(declaration)
     again = {(one.table, one.column) for one in new}
-    kept = [one for one in source.settings.type_rules.declared if (one.table, one.column) not in again]
-    place.sources.change(source.slug, {"types": declared.written([*new, *kept])})
+    kept = [one for one in connection.settings.type_rules.declared if (one.table, one.column) not in again]
+    place.workspace.connections.change(
+        f"{connection.source.slug}/{connection.lake}", {"types": declared.written([*new, *kept])}
+    )
 
 
-def type_reasons(place: Workspace, table: CatalogTable, runs: Iterable[str]) -> dict[str, str]:
+def type_reasons(place: Lake, table: CatalogTable, runs: Iterable[str]) -> dict[str, str]:
     """Why columns have types that their values do not let expect, as the runs that added them reported it."""
     reasons: dict[str, str] = {}
     for run_id in runs:
@@ -49,11 +51,11 @@ def type_reasons(place: Workspace, table: CatalogTable, runs: Iterable[str]) -> 
     return reasons
 
 
-def declarations_for(place: Workspace, table: CatalogTable) -> list[str]:
+def declarations_for(place: Lake, table: CatalogTable) -> list[str]:
     """What is declared for columns that the table may get."""
-    rules = _source_of(place, table).settings.type_rules
+    rules = _connection_of(place, table).settings.type_rules
     return [str(one) for one in rules.declared if one.table in ("", table.segment_type)]
 
 
-def _source_of(place: Workspace, table: CatalogTable) -> Source:
-    return next(source for source in place.sources.all() if source.id == table.source_id)
+def _connection_of(place: Lake, table: CatalogTable) -> Connection:
+    return place.workspace.connections.of_table(place.name, table.source_id)

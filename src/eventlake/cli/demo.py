@@ -13,10 +13,12 @@ from eventlake import query as engine
 from eventlake.archive.importer import import_file
 from eventlake.cli import demo_live, output, state
 from eventlake.cli.report_view import show_report
+from eventlake.control.connections import Connection
 from eventlake.control.sources import Source
 from eventlake.demo.events import Recipe, write_archive
 from eventlake.reports.words import count
 from eventlake.schema.names import RESCUED_COLUMN
+from eventlake.settings import DEFAULT_LAKE
 from eventlake.sync import jobs
 from eventlake.sync.run import run
 from eventlake.sync.steps import Runner
@@ -50,7 +52,7 @@ def demo(
     """A tour in a scratch folder: make events, send some over HTTP, sync them on Spark, look at what became of them."""
     scratch = (folder or Path(tempfile.mkdtemp(prefix="eventlake-demo-"))).resolve()
     place = Workspace.create(scratch)
-    source, write_key = place.sources.add(SOURCE, name="Demo shop: web, iOS and back end")
+    connection, write_key = place.connections.add_source(SOURCE, name="Demo shop: web, iOS and back end")
     _step(f"1. A workspace in {scratch}")
 
     _step(f"2. {events:,} events of a web shop, an iOS app and a back end; with copies, odd values and broken lines")
@@ -66,20 +68,21 @@ def demo(
         conflict_share=0.02,
         broken_share=0.001,
     )
-    _archive(place, source, recipe, scratch / "raw" / "1", files=8)
+    _archive(place, connection.source, recipe, scratch / "raw" / "1", files=8)
 
     _step("3. The first sync: Spark starts, tables and columns are found")
-    with state.runner(place) as runner:
-        _sync(place, source, runner)
+    with state.Runners(place) as runners:
+        runner = runners.of(DEFAULT_LAKE)
+        _sync(place, connection, runner)
         _step("4. A collector runs: some events come over HTTP")
         with demo_live.collector(scratch) as address:
             recipe = Recipe(_LIVE_EVENTS, seed=3, until=until, hours=1)
             output.out.print(f"{demo_live.send(address, write_key, recipe)} to {address}/v1/batch")
         _step("5. Five hours later: copies of earlier events, values of the wrong kind, broken lines")
-        _archive(place, source, later, scratch / "raw" / "2", files=2)
-        _sync(place, source, runner)
+        _archive(place, connection.source, later, scratch / "raw" / "2", files=2)
+        _sync(place, connection, runner)
         _step("6. The same sync once more: nothing to do, and nothing twice")
-        _sync(place, source, runner)
+        _sync(place, connection, runner)
 
     _step("7. Page views per hour, asked with SQL")
     _show_chart(place)
@@ -92,9 +95,9 @@ def demo(
     _what_next(scratch)
 
 
-def _sync(place: Workspace, source: Source, runner: Runner) -> None:
+def _sync(place: Workspace, connection: Connection, runner: Runner) -> None:
     with output.progress() as report:
-        lines = run(place, jobs.sync(source), runner, report)
+        lines = run(place, jobs.sync(connection), runner, report)
     show_report(SOURCE, lines)
 
 
@@ -114,23 +117,23 @@ def _archive(place: Workspace, source: Source, recipe: Recipe, folder: Path, *, 
             report("make", made, max(made, recipe.events))
 
         for file in write_archive(replace(recipe, project_id=source.id), folder, files=files, progress=count):
-            import_file(place.storage, source.id, file, now_micros=place.clock.now())
+            import_file(place.archive, source.id, file, now_micros=place.clock.now())
 
 
 def _show(place: Workspace, sql: str) -> None:
-    found = engine.query(place, sql)
+    found = engine.query(place.lake(), sql)
     output.out.print(" ".join(sql.split()), style="dim", soft_wrap=True)
     output.table(None, found.column_names, [list(row.values()) for row in found.to_pylist()])
 
 
 def _table_with_rescued(place: Workspace) -> str:
     """A few thousand events may leave a table without an odd value: take one that has some."""
-    names = [table.name for table in place.catalog.tables() if RESCUED_COLUMN in table.schema.names]
+    names = [table.name for table in place.lake().catalog.tables() if RESCUED_COLUMN in table.schema.names]
     return next(name for name in ("track_product_viewed", *names) if name in names)
 
 
 def _show_chart(place: Workspace) -> None:
-    rows = engine.query(place, _EVENTS_PER_HOUR).to_pylist()
+    rows = engine.query(place.lake(), _EVENTS_PER_HOUR).to_pylist()
     output.out.print(" ".join(_EVENTS_PER_HOUR.split()), style="dim", soft_wrap=True)
     output.out.print(output.columns_chart([row["events"] for row in rows]), style="cyan")
     hours = "".join(f"{row['hr']:<8}" for row in rows[::4])

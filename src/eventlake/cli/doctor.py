@@ -11,7 +11,8 @@ from eventlake.cli.checks import SkippedStep
 from eventlake.cli.state import JsonFlag
 from eventlake.errors import EventLakeError
 from eventlake.reports.words import count
-from eventlake.workspace import Workspace
+from eventlake.settings import DEFAULT_LAKE
+from eventlake.workspace import Lake
 
 _MARKS = {"passed": Text("✓", "green"), "failed": Text("✗", "bold red"), "skipped": Text("-", "dim")}
 
@@ -20,7 +21,7 @@ class Step(NamedTuple):
     """Something to try; it is skipped if a step that it needs did not pass."""
 
     name: str
-    attempt: Callable[[Workspace], str]
+    attempt: Callable[[Lake], str]
     needs: str | None = None
 
 
@@ -34,15 +35,28 @@ def doctor(
     as_json: JsonFlag = False,
 ) -> None:
     """Check settings, storage, catalog, database, Java and Spark, step by step, each with its fix."""
-    place = state.workspace()
+    results = [
+        one | {"step": one["step"] if lake.name == DEFAULT_LAKE else f"{lake.name}: {one['step']}"}
+        for lake in state.workspace().lakes.values()
+        for one in examined(lake, quick_start=quick_start, expire_staging=expire_staging)
+    ]
+    show(results, as_json)
+
+
+def examined(lake: Lake, *, quick_start: bool = False, expire_staging: bool = False) -> list[dict[str, Any]]:
+    """What came of every step that a sync into a lake needs."""
     steps = [
         *_STORAGE,
-        *(_on_s3(expire_staging) if aws_checks.has_bucket(place) else _ON_A_DISK),
+        *(_on_s3(expire_staging) if aws_checks.has_bucket(lake) else _ON_A_DISK),
         *_HERE,
-        *(_GLUE if place.settings.catalog.kind == "glue" else ()),
-        *((*_SPARK, _quick_start(quick_start)) if place.settings.runner == "spark" else _EMR),
+        *(_GLUE if lake.settings.catalog.kind == "glue" else ()),
+        *((*_SPARK, _quick_start(quick_start)) if lake.settings.runner.kind == "spark" else _EMR),
     ]
-    results = list(_results(place, steps))
+    return list(_results(lake, steps))
+
+
+def show(results: list[dict[str, Any]], as_json: bool) -> None:
+    """Show what came of steps; the program ends with 1 if one failed."""
     if as_json:
         output.print_json(results)
     else:
@@ -54,7 +68,7 @@ def doctor(
         raise typer.Exit(1)
 
 
-def _results(place: Workspace, steps: Iterable[Step]) -> Iterator[dict[str, Any]]:
+def _results(place: Lake, steps: Iterable[Step]) -> Iterator[dict[str, Any]]:
     passed = set()
     for name, attempt, needs in steps:
         result: dict[str, Any] = {"step": name, "status": "skipped"}
@@ -86,7 +100,7 @@ _STORAGE = (
 )
 _ON_A_DISK = (Step("disk space", checks.space, "settings"),)
 _HERE = (
-    Step("database", lambda place: count(len(place.sources.all()), "source")),
+    Step("database", lambda place: count(len(place.workspace.sources.all()), "source")),
     Step("catalog", lambda place: count(len(place.catalog.tables()), "table"), "database"),
     Step("lake", checks.lake, "database"),
     Step("clock", checks.clock, "database"),

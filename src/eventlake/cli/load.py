@@ -8,23 +8,26 @@ import typer
 
 from eventlake.archive.importer import find_raw_files, import_file
 from eventlake.cli import output, state
+from eventlake.cli.connections import assignments
 from eventlake.cli.report_view import show_report
-from eventlake.cli.sources import assignments
-from eventlake.cli.state import JsonFlag, WaitOption
+from eventlake.cli.state import JsonFlag, LakeOption, WaitOption
 from eventlake.collector.bring import bring
-from eventlake.control.sources import Source
+from eventlake.control.connections import Connection
 from eventlake.errors import BusyError, EventLakeError, InvalidSettingsError, NotFoundError
 from eventlake.events import instants
 from eventlake.events.envelope import CALLS
 from eventlake.reports.words import count, either
 from eventlake.schema.types import ColumnType
+from eventlake.settings import DEFAULT_LAKE
 from eventlake.sync import jobs
 from eventlake.sync.jobs import Job
 from eventlake.sync.run import run
-from eventlake.sync.steps import Runner
 from eventlake.workspace import Workspace
 
 Slug = Annotated[str, typer.Argument(metavar="SLUG", help="The source.")]
+Target = Annotated[
+    str, typer.Argument(metavar="SOURCE[/LAKE]", help="The source; with its lake, if it is connected to several.")
+]
 
 
 def import_files(
@@ -44,7 +47,7 @@ def import_files(
     added = []
     with output.progress() as report:
         for number, file in enumerate(found, 1):
-            done = import_file(place.storage, source.id, file, now_micros=place.clock.now())
+            done = import_file(place.archive, source.id, file, now_micros=place.clock.now())
             added += [done.path] if done.is_new else []
             report("import", number, len(found))
     if as_json:
@@ -56,8 +59,12 @@ def import_files(
 
 
 def sync(
-    slugs: Annotated[
-        list[str] | None, typer.Argument(metavar="[SLUG…]", help="Sources; by default all that are enabled.")
+    names: Annotated[
+        list[str] | None,
+        typer.Argument(
+            metavar="[SOURCE[/LAKE]…]",
+            help="Sources, into all their lakes, or into one; by default all that are enabled.",
+        ),
     ] = None,
     wait: WaitOption = 0,
     as_json: JsonFlag = False,
@@ -68,25 +75,29 @@ def sync(
     you like. With --json the lines of the reports are printed.
     """
     place = state.workspace()
-    sources = [place.sources.get(slug) for slug in slugs] if slugs else [s for s in place.sources.all() if s.enabled]
-    if not sources:
-        raise NotFoundError(
-            "there is no enabled source", fix="`eventlake source add SLUG`, or `eventlake source enable SLUG`"
+    wanted = state.connections(place, names)
+    enabled = [connection for connection in wanted if connection.enabled]
+    disabled = [connection.name for connection in wanted if not connection.enabled]
+    if names and disabled:
+        raise InvalidSettingsError(
+            f"{', '.join(disabled)} is disabled", fix=f"`eventlake connection enable {disabled[0]}`"
         )
-    disabled = [source.slug for source in sources if not source.enabled]
-    if disabled:
-        raise InvalidSettingsError(f"{', '.join(disabled)} is disabled", fix=f"`eventlake source enable {disabled[0]}`")
+    if not enabled:
+        raise NotFoundError(
+            "no source is connected to a lake, or all connections are disabled",
+            fix="`eventlake source add SLUG`, or `eventlake connection enable SOURCE`",
+        )
     waiting = bring(place)
     try:
-        run_all(place, [jobs.sync(source) for source in sources], as_json, wait)
+        run_all(place, [jobs.sync(connection) for connection in enabled], as_json, wait)
     finally:  # also after a sync that failed: what was acknowledged must not seem lost
-        for source in sources:
+        for source in {connection.source.id: connection.source for connection in enabled}.values():
             if told := waiting.told(source.id):
                 output.talk.print(output.printable(f"{source.slug}: {told}"))
 
 
 def replay(
-    slug: Slug,
+    name: Target,
     start: Annotated[
         str | None, typer.Option("--from", metavar="TIME", help="From this time of receipt (UTC).")
     ] = None,
@@ -113,15 +124,15 @@ def replay(
     Example: eventlake replay web --from 2026-11-01 --to 2026-11-03 --event "Order Completed"
     """
     place = state.workspace()
-    source = place.sources.get(slug)
+    connection = place.connections.get(name)
     if everything and (start or stop):
         raise InvalidSettingsError("--all and a period exclude each other", fix="give --all, or --from")
     if settings:
         if not everything or events:
             raise InvalidSettingsError("--set concerns all tables", fix="give --all with it, and no --event")
-        job = jobs.rebuild(place.sources.preview(slug, assignments(settings)))
+        job = jobs.rebuild(place.connections.preview(name, assignments(settings)))
     elif everything:
-        job = jobs.replay(source, None, None, _segment_types(place, source, events))
+        job = jobs.replay(connection, None, None, _segment_types(place, connection, events))
     elif start:
         begin, end = _time(start), _time(stop) if stop else place.clock.now()
         if begin >= end:
@@ -129,7 +140,7 @@ def replay(
             raise InvalidSettingsError(
                 f"--from {start} is not before {until}", fix="--to is not included in the period"
             )
-        job = jobs.replay(source, begin, end, _segment_types(place, source, events))
+        job = jobs.replay(connection, begin, end, _segment_types(place, connection, events))
     else:
         raise InvalidSettingsError("a replay needs a period", fix="give --from, or --from and --to, or --all")
     run_all(place, [job], as_json, wait)
@@ -141,6 +152,7 @@ def retype(
     new_type: Annotated[
         str, typer.Argument(metavar="TYPE", help="bigint, boolean, decimal(38,6), string or timestamp.")
     ],
+    name: LakeOption = DEFAULT_LAKE,
     wait: WaitOption = 0,
     as_json: JsonFlag = False,
 ) -> None:
@@ -152,7 +164,7 @@ def retype(
     Example: eventlake retype web.track_order_completed properties_revenue "decimal(38,6)"
     """
     place = state.workspace()
-    found = next((t for t in place.catalog.tables() if f"{t.database}.{t.name}" == table), None)
+    found = next((t for t in place.lake(name).catalog.tables() if f"{t.database}.{t.name}" == table), None)
     if found is None:
         raise NotFoundError(f"there is no table {table!r}", fix="see `eventlake tables`")
     kind = ColumnType.named(new_type)
@@ -172,31 +184,32 @@ def retype(
     if next(c.type for c in found.schema.columns if c.name == column) is kind:
         output.talk.print(f"{table}: {column} is {kind.value} already; there is nothing to do.")
         return
-    source = next(s for s in place.sources.all() if s.id == found.source_id)
-    run_all(place, [jobs.retype(source, found.segment_type, column, kind)], as_json, wait)
+    connection = place.connections.of_table(name, found.source_id)
+    run_all(place, [jobs.retype(connection, found.segment_type, column, kind)], as_json, wait)
 
 
 def run_all(place: Workspace, work: list[Job], as_json: bool, wait: float = 0) -> None:
     """Carry out jobs one after the other; one that fails does not stop the others."""
     failed: list[EventLakeError] = []
     is_partly = False
-    with state.runner(place, transient=any(job.is_replay for job in work)) as runner:
+    with state.Runners(place, transient=any(job.is_replay for job in work)) as runners:
         for job in work:
+            name = job.connection.name
             try:
-                lines = state.patiently(wait, job.source.slug, partial(_run, place, job, runner))
+                lines = state.patiently(wait, name, partial(_run, place, job, runners))
             except EventLakeError as error:
                 failed.append(error)
                 if as_json and not isinstance(error, BusyError):  # then the latest run is another's
                     _print_failure(place, job)
                 if len(work) > 1:
-                    output.talk.print(output.printable(f"{job.source.slug}: {error}"), style="red")
+                    output.talk.print(output.printable(f"{name}: {error}"), style="red")
                 continue
             is_partly |= "failed_files" in lines[0]
             if as_json:
                 for line in lines:
                     output.print_json(line)
             else:
-                show_report(job.source.slug, lines)
+                show_report(name, lines)
     if len(failed) == len(work):
         raise failed[0]
     if failed or is_partly:
@@ -204,25 +217,26 @@ def run_all(place: Workspace, work: list[Job], as_json: bool, wait: float = 0) -
 
 
 def _print_failure(place: Workspace, job: Job) -> None:
-    for ended in place.runs.latest(1, job.source.id):
+    for ended in place.lake(job.connection.lake).runs.latest(1, job.connection.source.id):
         for line in ended.report or ():
             output.print_json(line)
 
 
-def _run(place: Workspace, job: Job, runner: Runner) -> list[dict[str, Any]]:
+def _run(place: Workspace, job: Job, runners: state.Runners) -> list[dict[str, Any]]:
+    runner = runners.of(job.connection.lake)
     with output.progress() as report:
         return run(place, job, runner, report)
 
 
-def _segment_types(place: Workspace, source: Source, events: list[str] | None) -> frozenset[str] | None:
+def _segment_types(place: Workspace, connection: Connection, events: list[str] | None) -> frozenset[str] | None:
     if not events:
         return None
-    known = {table.segment_type for table in place.catalog.tables(source.id)}
+    known = {table.segment_type for table in place.lake(connection.lake).catalog.tables(connection.source.id)}
     wanted = set()
     for event in events:
-        names = {source.rules.segment_type("track", event), *({event} & CALLS)} & known
+        names = {connection.rules.segment_type("track", event), *({event} & CALLS)} & known
         if not names:
-            raise NotFoundError(f"{source.slug} has no table for the event {event!r}", fix="see `eventlake tables`")
+            raise NotFoundError(f"{connection.name} has no table for the event {event!r}", fix="see `eventlake tables`")
         wanted |= names
     return frozenset(wanted)
 

@@ -12,17 +12,19 @@ from eventlake.cli import output, state
 from eventlake.cli.declare import declarations_for, declare, type_reasons
 from eventlake.cli.report_view import show_report
 from eventlake.cli.rows_view import Layout, show_rows
-from eventlake.cli.state import JsonFlag
+from eventlake.cli.state import JsonFlag, LakeOption
+from eventlake.control.runs import Run
 from eventlake.errors import InvalidSettingsError, NotFoundError
 from eventlake.lake.quarantine import SCHEMA as QUARANTINE_SCHEMA
 from eventlake.lake.report_columns import REPORT_COLUMNS
 from eventlake.reports.words import count
-from eventlake.workspace import Workspace
+from eventlake.settings import DEFAULT_LAKE
+from eventlake.workspace import Lake, Workspace
 
 
-def tables(as_json: JsonFlag = False) -> None:
+def tables(name: LakeOption = DEFAULT_LAKE, as_json: JsonFlag = False) -> None:
     """Show the tables of the lake."""
-    place = state.workspace()
+    place = state.lake(name)
     shown = [_summary(place, table) for table in place.catalog.tables()]
     if as_json:
         output.print_json(shown)
@@ -47,7 +49,7 @@ def tables(as_json: JsonFlag = False) -> None:
     output.say((f"also: {SYSTEM_DATABASE}.sync_reports, {SYSTEM_DATABASE}.quarantine", "dim"))
 
 
-def _summary(place: Workspace, table: CatalogTable) -> dict[str, Any]:
+def _summary(place: Lake, table: CatalogTable) -> dict[str, Any]:
     files = place.ledger.data_files(table.source_id, table.segment_type)
     return {
         "database": table.database,
@@ -70,10 +72,11 @@ def describe(
         list[str] | None,
         typer.Option("--set", metavar="COLUMN=TYPE", help="Declare the type of a column to come; may be repeated."),
     ] = None,
+    name: LakeOption = DEFAULT_LAKE,
     as_json: JsonFlag = False,
 ) -> None:
     """Show the columns of a table: their types, where in the event they come from, and since when."""
-    place = state.workspace()
+    place = state.lake(name)
     found = next((t for t in place.catalog.tables() if f"{t.database}.{t.name}" == table), None)
     if types:
         declare(place, found, types)
@@ -161,6 +164,7 @@ def query(
             "--unrestricted", help="Let the query do what you may: files, network, extensions, other databases."
         ),
     ] = False,
+    name: LakeOption = DEFAULT_LAKE,
 ) -> None:
     """Ask the lake in SQL (DuckDB). Tables are called <database>.<table>.
 
@@ -170,7 +174,7 @@ def query(
     """
     if records and wide:
         raise InvalidSettingsError("--records and --wide exclude each other", fix="give one of them")
-    place = state.workspace()
+    place = state.lake(name)
     text = sys.stdin.read() if sql == "-" else sql
     if target is not None:
         number = engine.save(place, text, target, unrestricted=unrestricted, timeout=timeout)
@@ -191,14 +195,16 @@ def query(
 
 
 def runs(
-    slug: Annotated[str | None, typer.Argument(metavar="[SLUG]", help="Only this source.")] = None,
+    name: Annotated[
+        str | None, typer.Argument(metavar="[SOURCE[/LAKE]]", help="Only this source, or this connection.")
+    ] = None,
     limit: Annotated[int, typer.Option(help="How many, newest first.")] = 100,
     as_json: JsonFlag = False,
 ) -> None:
     """Show the history of runs, also those under way."""
     place = state.workspace()
-    names = {source.id: source.slug for source in place.sources.all()}
-    found = place.runs.latest(limit, place.sources.get(slug).id if slug else None)
+    names = _connection_names(place)
+    found = _runs_of(place, name, limit)
     shown = []
     for run in found:
         head = run.report[0] if run.report else {}
@@ -206,7 +212,7 @@ def runs(
         shown.append(
             {
                 "run_id": run.run_id,
-                "source": names.get(run.source_id, run.source_id),
+                "source": names.get((run.source_id, run.lake), run.source_id),
                 "kind": run.kind,
                 "status": run.outcome,
                 "start_time": output.moment(run.started_at),
@@ -230,13 +236,18 @@ def runs(
 
 
 def report(
-    run_id: Annotated[str | None, typer.Argument(metavar="[RUN]", help="The run; by default the latest.")] = None,
+    which: Annotated[
+        str | None,
+        typer.Argument(
+            metavar="[RUN]", help="The run, or the SOURCE[/LAKE] whose latest it is; by default the latest."
+        ),
+    ] = None,
     as_json: JsonFlag = False,
 ) -> None:
     """Show the report of a run; of one that is under way, how far it is."""
     place = state.workspace()
-    run = place.runs.get(run_id)
-    name = next((s.slug for s in place.sources.all() if s.id == run.source_id), run.source_id)
+    run = place.runs.get(which if which is None or which.isdigit() else _latest_of(place, which))
+    name = _connection_names(place).get((run.source_id, run.lake), run.source_id)
     if run.report is None:
         if as_json:
             output.print_json(
@@ -257,3 +268,24 @@ def report(
             output.print_json(line)
     else:
         show_report(name, run.report)
+
+
+def _connection_names(place: Workspace) -> dict[tuple[str, str], str]:
+    """What people call connections, by source id and lake; also of those that are no more."""
+    return {(one.source.id, one.lake): one.name for name in place.lakes for one in place.connections.of_lake(name)}
+
+
+def _runs_of(place: Workspace, name: str | None, limit: int) -> list[Run]:
+    if name is None:
+        return place.runs.latest(limit)
+    found = [
+        run for one in place.connections.find(name) for run in place.lake(one.lake).runs.latest(limit, one.source.id)
+    ]
+    return sorted(found, key=lambda run: run.run_id, reverse=True)[:limit]
+
+
+def _latest_of(place: Workspace, name: str) -> str:
+    found = _runs_of(place, name, 1)
+    if not found:
+        raise NotFoundError(f"there was no run of {name} yet", fix=f"start one with `eventlake sync {name}`")
+    return found[0].run_id

@@ -9,7 +9,21 @@ import typer
 from rich.text import Text
 
 from eventlake import __version__
-from eventlake.cli import admit, catalog, collect, demo, doctor, emr, load, look, sources, state, verify
+from eventlake.cli import (
+    admit,
+    catalog,
+    collect,
+    connections,
+    demo,
+    doctor,
+    emr,
+    lakes,
+    load,
+    look,
+    sources,
+    state,
+    verify,
+)
 from eventlake.cli.output import printable, talk
 from eventlake.errors import EventLakeError
 from eventlake.workspace import CONFIG, Workspace
@@ -86,6 +100,10 @@ app.command()(look.describe)
 app.command()(look.query)
 app.command()(look.runs)
 app.command()(look.report)
+app.add_typer(lakes.app, name="lake")
+app.command()(connections.connect)
+app.command()(connections.disconnect)
+app.add_typer(connections.app, name="connection")
 app.add_typer(catalog.app, name="catalog")
 app.command()(emr.package)
 app.command(name="verify")(verify.verify)

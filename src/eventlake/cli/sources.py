@@ -5,11 +5,12 @@ from typing import Annotated, Any
 import typer
 
 from eventlake.cli import output, state
-from eventlake.control.settings import SourceSettings
+from eventlake.cli.connections import SETTINGS_HELP, SUMMARY, assignments, summary
+from eventlake.cli.state import LakeOption
+from eventlake.control.connections import Connection
 from eventlake.control.sources import Source
-from eventlake.errors import InvalidSettingsError
 from eventlake.events import instants
-from eventlake.reports.words import count
+from eventlake.settings import DEFAULT_LAKE
 
 app = typer.Typer(no_args_is_help=True, help="Sources: the apps that send events, and their lake settings.")
 
@@ -24,59 +25,47 @@ def add(
         str | None, typer.Option("--id", help="The source's id; it names its folder. Default: made up.")
     ] = None,
     name: Annotated[str | None, typer.Option(help="A name for people.")] = None,
+    lake: LakeOption = DEFAULT_LAKE,
     as_json: JsonFlag = False,
 ) -> None:
-    """Add a source. Its write key is shown once and not stored."""
-    source, key = state.workspace().sources.add(slug, source_id=source_id, name=name)
+    """Add a source, and connect it to a lake. Its write key is shown once and not stored."""
+    connection, key = state.workspace().connections.add_source(slug, source_id=source_id, name=name, lake=lake)
     if as_json:
-        output.print_json(_shown(source) | {"write_key": key})
+        output.print_json(_shown(connection.source, connection) | {"write_key": key})
         return
-    output.pairs({"source": source.slug, "id": source.id, "database": source.settings.database, "write key": key})
+    source, settings = connection.source, connection.settings
+    output.pairs({"source": source.slug, "id": source.id, "database": settings.database, "write key": key})
     output.talk.print("Keep the write key: it cannot be shown again.")
     output.talk.print(f"Next: eventlake collect, or eventlake import {source.slug} FILE…; then eventlake sync")
 
 
 @app.command(name="list")
 def list_sources(as_json: JsonFlag = False) -> None:
-    """Show the sources and their settings."""
-    sources = state.workspace().sources.all()
+    """Show the sources, with the settings of their connections to the default lake."""
+    place = state.workspace()
+    default = {one.source.id: one for one in place.connections.all() if one.lake == DEFAULT_LAKE}
+    sources = place.sources.all()
     if as_json:
-        output.print_json([_shown(source) for source in sources])
+        output.print_json([_shown(source, default.get(source.id)) for source in sources])
         return
     if not sources:
         output.talk.print("There is no source yet. Add one: eventlake source add web")
         return
-    rows = [
-        (
-            s.slug,
-            s.id,
-            s.enabled,
-            s.settings.database,
-            s.settings.table_prefix,
-            s.settings.date_partition.value,
-            _days(s),
-        )
-        for s in sources
-    ]
-    output.table(None, ("source", "id", "enabled", "database", "prefix", "date partition", "look-back"), rows)
+    rows = [(s.slug, s.id, s.enabled, *summary(default.get(s.id))) for s in sources]
+    output.table(None, ("source", "id", "enabled", *SUMMARY), rows)
 
 
-_SETTINGS_HELP = "Change settings of a source.\n\n" + "\n\n".join(
-    f"[bold]{name}[/bold]: {field.description}" for name, field in SourceSettings.model_fields.items()
-)
-
-
-@app.command(name="set", help=_SETTINGS_HELP)
+@app.command(name="set", help=SETTINGS_HELP)
 def set_settings(
     slug: Slug,
     settings: Annotated[list[str], typer.Argument(metavar="KEY=VALUE…", help="Settings to change.")],
     as_json: JsonFlag = False,
 ) -> None:
-    source = state.workspace().sources.change(slug, assignments(settings))
+    connection = state.workspace().connections.change(f"{slug}/{DEFAULT_LAKE}", assignments(settings))
     if as_json:
-        output.print_json(_shown(source))
+        output.print_json(_shown(connection.source, connection))
     else:
-        output.pairs(_shown(source)["settings"])
+        output.pairs(connection.settings.model_dump(mode="json"))
 
 
 @app.command(name="keys")
@@ -111,39 +100,22 @@ def revoke_key(
 
 @app.command()
 def enable(slug: Slug) -> None:
-    """Let `sync` load this source again; it catches up with everything."""
+    """Let the collector take events of this source again."""
     source = state.workspace().sources.enable(slug, True)
     output.talk.print(f"{source.slug} is enabled.")
 
 
 @app.command()
 def disable(slug: Slug) -> None:
-    """Make `sync` pass this source over; its data stays."""
+    """Refuse new events of this source: the collector counts them, and `rejects` shows samples.
+
+    What is in the raw archive is loaded all the same. To load nothing for a while, and lose nothing, use `eventlake
+    connection disable`.
+    """
     source = state.workspace().sources.enable(slug, False)
-    output.talk.print(f"{source.slug} is disabled; its tables stay as they are.")
+    output.talk.print(f"{source.slug} is disabled: its events are refused. What it has sent stays, and is loaded.")
 
 
-def assignments(texts: list[str]) -> dict[str, str]:
-    """KEY=VALUE pairs."""
-    pairs = {}
-    for text in texts:
-        key, equals, value = text.partition("=")
-        if not equals:
-            raise InvalidSettingsError(f"{text!r} is not of the form KEY=VALUE", fix="for example lookback_days=14")
-        pairs[key.strip()] = value.strip()
-    return pairs
-
-
-def _shown(source: Source) -> dict[str, Any]:
-    return {
-        "id": source.id,
-        "slug": source.slug,
-        "name": source.name,
-        "enabled": source.enabled,
-        "settings": source.settings.model_dump(mode="json"),
-    }
-
-
-def _days(source: Source) -> str:
-    days = source.settings.lookback_days
-    return "unlimited" if days is None else count(days, "day")
+def _shown(source: Source, connection: Connection | None) -> dict[str, Any]:
+    settings = connection.settings.model_dump(mode="json") if connection else None
+    return {**source._asdict(), "settings": settings}

@@ -2,20 +2,20 @@
 
 import signal
 import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
+from contextlib import ExitStack
 from pathlib import Path
-from typing import Annotated, Protocol, TypeVar
+from typing import Annotated, Protocol, Self, TypeVar
 
 import typer
 
 from eventlake.cli import output
+from eventlake.control.connections import Connection
 from eventlake.errors import BusyError, EventLakeError, InvalidSettingsError, NotFoundError
-from eventlake.runners.remote import RemoteRunner
-from eventlake.runners.spark import SparkRunner
+from eventlake.runners.choice import Surroundings, runner_of
 from eventlake.sync.remote_steps import STEPS
 from eventlake.sync.steps import Runner
-from eventlake.workspace import Workspace
+from eventlake.workspace import Lake, Workspace
 
 JsonFlag = Annotated[bool, typer.Option("--json", help="Print JSON for scripts instead of tables.")]
 
@@ -37,41 +37,72 @@ def workspace() -> Workspace:
     return Workspace.open(_folder)
 
 
-def spark_log(place: Workspace) -> Path:
-    return place.folder / "logs" / "spark.log"
+LakeOption = Annotated[str, typer.Option("--lake", metavar="LAKE", help="The lake, if it is not the default one.")]
+
+
+def lake(name: str) -> Lake:
+    return workspace().lake(name)
+
+
+def surroundings(place: Lake) -> Surroundings:
+    return Surroundings(
+        place.storage,
+        place.archive,
+        place.settings.aws.options,
+        place.workspace.folder,
+        talk=lambda text: output.talk.print(f"EMR: {text}", style="dim"),
+        busy=output.talk.status,
+    )
 
 
 class ClosingRunner(Runner, Protocol):
     def close(self) -> None: ...
 
 
-@contextmanager
-def runner(place: Workspace, *, transient: bool = False) -> Iterator[ClosingRunner]:
-    """A runner that starts Spark when the first task comes, and stops it at the end; if asked, on its own cluster."""
-    made = _remote(place, transient) if place.settings.runner != "spark" else _spark(place)
-    try:
-        yield made
-    finally:
-        made.close()
+class Runners:
+    """The runner of each lake, which starts Spark when the first task comes. All are closed at the end.
+
+    A process has one Spark: lakes that ask for the same share it, and for another the one before is stopped.
+    """
+
+    def __init__(self, place: Workspace, *, transient: bool = False) -> None:
+        self._place = place
+        self._transient = transient
+        self._spark: tuple[object, ClosingRunner] | None = None  # with the settings that it has
+        self._remote: dict[str, ClosingRunner] = {}
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        with ExitStack() as closing:
+            for made in (*self._remote.values(), *(self._spark or ())[1:]):
+                closing.callback(made.close)
+
+    def of(self, name: str) -> ClosingRunner:
+        lake = self._place.lake(name)
+        settings = lake.settings.runner
+        if settings.kind == "spark":
+            if self._spark and self._spark[0] != settings:
+                self._spark[1].close()
+                self._spark = None
+            if not self._spark:
+                self._spark = settings, self._made(lake)
+            return self._spark[1]
+        if name not in self._remote:
+            # Who stops the process must stop what it started elsewhere; without this only Ctrl-C would.
+            signal.signal(signal.SIGTERM, signal.default_int_handler)
+            self._remote[name] = self._made(lake)
+        return self._remote[name]
+
+    def _made(self, lake: Lake) -> ClosingRunner:
+        return runner_of(lake.settings.runner, surroundings(lake), STEPS, transient=self._transient)
 
 
-def _spark(place: Workspace) -> SparkRunner:
-    spark = place.settings.spark
-    return SparkRunner(spark.master, spark.conf, spark_log(place), patience=spark.patience)
-
-
-def _remote(place: Workspace, transient: bool) -> RemoteRunner:
-    from eventlake.cli.emr import launcher  # noqa: PLC0415 - only what runs on AWS needs it
-
-    # Who stops the process must stop what it started elsewhere; without this only Ctrl-C would.
-    signal.signal(signal.SIGTERM, signal.default_int_handler)
-    return RemoteRunner(
-        place.storage,
-        launcher(place, transient=transient),
-        STEPS,
-        talk=lambda text: output.talk.print(f"EMR: {text}", style="dim"),
-        patience=place.settings.spark.patience,
-    )
+def connections(place: Workspace, names: list[str] | None) -> list[Connection]:
+    """The connections that are meant, each once; all if none is named."""
+    found = [one for name in names for one in place.connections.find(name)] if names else place.connections.all()
+    return list({(one.source.id, one.lake): one for one in found}.values())
 
 
 WaitOption = Annotated[

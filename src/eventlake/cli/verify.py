@@ -7,18 +7,19 @@ import typer
 
 from eventlake.cli import output, state
 from eventlake.cli.state import JsonFlag, WaitOption
-from eventlake.control.sources import Source
+from eventlake.control.connections import Connection
 from eventlake.reports.words import count
 from eventlake.sync.ownership import refuse_unknown
 from eventlake.sync.repair import repair
-from eventlake.sync.steps import Runner
 from eventlake.sync.verify import Finding
-from eventlake.sync.verify import verify as verify_source
+from eventlake.sync.verify import verify as verify_connection
 from eventlake.workspace import Workspace
 
 
 def verify(
-    slugs: Annotated[list[str] | None, typer.Argument(metavar="[SLUG…]", help="Sources; by default all.")] = None,
+    names: Annotated[
+        list[str] | None, typer.Argument(metavar="[SOURCE[/LAKE]…]", help="Sources, or connections; by default all.")
+    ] = None,
     mend: Annotated[bool, typer.Option("--repair", help="Mend what the raw archive can give back.")] = False,
     wait: WaitOption = 0,
     as_json: JsonFlag = False,
@@ -29,31 +30,35 @@ def verify(
     and the reports. What differs is named: which file, which table and hour, how many rows, which messages.
     """
     place = state.workspace()
-    refuse_unknown(place)
-    sources = [place.sources.get(slug) for slug in slugs] if slugs else place.sources.all()
+    connections = state.connections(place, names)
+    for name in {one.lake for one in connections} if names else place.lakes:
+        refuse_unknown(place.lake(name))
     findings: list[tuple[str, Finding]] = []
-    with state.runner(place) as runner:
-        for source in sources:
-            found = state.patiently(wait, source.slug, partial(_verify, place, source, runner, mend=mend))
-            findings += [(source.slug, finding) for finding in found]
+    with state.Runners(place) as runners:
+        for connection in connections:
+            attempt = partial(_verify, place, connection, runners, mend=mend)
+            found = state.patiently(wait, connection.name, attempt)
+            findings += [(connection.name, finding) for finding in found]
     if as_json:
         output.print_json(
-            [{"source": slug, "kind": f.kind, "where": f.where, "detail": f.detail} for slug, f in findings]
+            [{"source": name, "kind": f.kind, "where": f.where, "detail": f.detail} for name, f in findings]
         )
     elif findings:
-        shown = [(slug, f.kind, f.where, f.detail) for slug, f in findings]
+        shown = [(name, f.kind, f.where, f.detail) for name, f in findings]
         output.table("What differs", ("source", "kind", "where", "detail"), shown)
     else:
-        rows = sum(file.rows for source in sources for file in place.ledger.data_files(source.id))
-        output.out.print(f"Everything agrees: {count(rows, 'row')} of {count(len(sources), 'source')}.")
+        files = (file for one in connections for file in place.lake(one.lake).ledger.data_files(one.source.id))
+        rows, of = sum(file.rows for file in files), len({one.source.id for one in connections})
+        output.out.print(f"Everything agrees: {count(rows, 'row')} of {count(of, 'source')}.")
     if findings:
         raise typer.Exit(state.FAILED)
 
 
-def _verify(place: Workspace, source: Source, runner: Runner, *, mend: bool) -> list[Finding]:
+def _verify(place: Workspace, connection: Connection, runners: state.Runners, *, mend: bool) -> list[Finding]:
+    runner = runners.of(connection.lake)
     with output.progress() as report:
-        found = verify_source(place, source, runner, report)
+        found = verify_connection(place, connection, runner, report)
         if found and mend:
-            repair(place, source, found, runner, report)
-            found = verify_source(place, source, runner)
+            repair(place, connection, found, runner, report)
+            found = verify_connection(place, connection, runner)
     return found

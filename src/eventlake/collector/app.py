@@ -208,8 +208,8 @@ class Collector:
             )
         now = self.clock.now()
         if not holder.enabled:
-            problem = Problem("source_disabled", "the source is disabled")
-            return self._rejected(holder, now, [Rejected(0, [problem], "")], key)
+            problem = Problem("source_disabled", "the source is switched off: `eventlake source enable` lets it in")
+            return self._rejected(holder, now, intake.refused(sent, problem), key)
         reception = Reception(holder.source_id, now, from_client, self.addresses.client(request.scope), call)
         try:
             records, rejected = intake.checked(sent, reception)

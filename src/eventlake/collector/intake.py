@@ -249,6 +249,12 @@ def checked(intake: Intake, reception: Reception) -> tuple[list[Record], list[Re
     return records, rejected
 
 
+def refused(intake: Intake, problem: Problem) -> list[Rejected]:
+    """All events of a request, none of which is stored for the same reason."""
+    found = [Rejected(index, [problem], _sample(item)) for index, item in enumerate(intake.events[:MAX_EVENTS])]
+    return found or [Rejected(0, [problem], "")]
+
+
 def _taken(item: dict[str, Any] | Raw, reception: Reception) -> Record | list[Problem]:
     event, sent = item, None
     if isinstance(event, Raw):

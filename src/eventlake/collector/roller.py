@@ -48,7 +48,7 @@ class Roller:
         try:
             waiting = log.sealed(self._spool.logs)
             if waiting:
-                storage = self._place.storage
+                storage = self._place.archive
                 since = min(map(log.opened_at, waiting))
                 insist = time.monotonic() - (self._failing_since or time.monotonic()) < _INSISTING
                 for mended in mend(self._recent, storage, since=since, insist=insist):

@@ -37,8 +37,9 @@ class Decisions(NamedTuple):
 
 
 class Admission:
-    def __init__(self, engine: sa.Engine) -> None:
+    def __init__(self, engine: sa.Engine, lake: str) -> None:
         self._engine = engine
+        self._lake = lake
 
     def dropped(self, source_id: str) -> list[DroppedTable]:
         return [DroppedTable(**row) for row in self._select(db.dropped_tables, source_id)]
@@ -47,23 +48,27 @@ class Admission:
         return [RefusedTable(**row) for row in self._select(db.refused_tables, source_id)]
 
     def _select(self, table: sa.Table, source_id: str) -> list[dict[str, Any]]:
-        fields = [column for column in table.c if column.name != "source_id"]
-        query = sa.select(*fields).where(table.c.source_id == source_id).order_by(table.c.segment_type)
+        fields = [column for column in table.c if column.name not in ("lake", "source_id")]
+        query = sa.select(*fields).where(*_of(table, self._lake, source_id)).order_by(table.c.segment_type)
         with self._engine.connect() as connection:
             return [dict(row._mapping) for row in connection.execute(query)]
 
 
-def record(connection: sa.Connection, source_id: str, decisions: Decisions) -> None:
+def _of(table: sa.Table, lake: str, source_id: str) -> tuple[sa.ColumnElement[bool], ...]:
+    return table.c.lake == lake, table.c.source_id == source_id
+
+
+def record(connection: sa.Connection, lake: str, source_id: str, decisions: Decisions) -> None:
     """Make a run's decisions the truth, as part of what else it changes."""
-    of_source = {"source_id": source_id}
+    of_source = {"lake": lake, "source_id": source_id}
     rules, refused = db.dropped_tables, db.refused_tables
     if decisions.allowed:
         old = [{"old": name} for name in decisions.allowed]
-        here = sa.and_(rules.c.source_id == source_id, rules.c.segment_type == sa.bindparam("old"))
-        connection.execute(rules.delete().where(here), old)
+        ours = _of(rules, lake, source_id)
+        connection.execute(rules.delete().where(*ours, rules.c.segment_type == sa.bindparam("old")), old)
     db.upsert(connection, rules, [{**table._asdict(), **of_source} for table in decisions.dropped])
     if decisions.refused is not None:
-        connection.execute(refused.delete().where(refused.c.source_id == source_id))
+        connection.execute(refused.delete().where(*_of(refused, lake, source_id)))
         db.upsert(connection, refused, [{**table._asdict(), **of_source} for table in decisions.refused])
 
 

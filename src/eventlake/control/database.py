@@ -1,4 +1,4 @@
-"""The workspace database: sources, runs, the ledger of raw files, and which files make up the lake.
+"""The workspace database: sources, connections, runs, the ledger of raw files, and which files make up each lake.
 
 The tables are made by `migrations`; here they stand as they are now, for queries. SQLite by default, any database of
 SQLAlchemy by URL. Times are microseconds since 1970, UTC.
@@ -25,6 +25,16 @@ sources = sa.Table(
     sa.Column("slug", sa.String, nullable=False, unique=True),
     sa.Column("name", sa.String, nullable=False),
     sa.Column("enabled", sa.Boolean, nullable=False),
+    sa.Column("created_at", sa.BigInteger, nullable=False),
+)
+
+connections = sa.Table(  # a source in a lake
+    "connections",
+    metadata,
+    sa.Column("source_id", sa.ForeignKey("sources.id"), primary_key=True),
+    sa.Column("lake", sa.String, primary_key=True),
+    sa.Column("enabled", sa.Boolean, nullable=False),
+    sa.Column("connected", sa.Boolean, nullable=False),  # else only its tables are still there
     sa.Column("settings", sa.JSON, nullable=False),
     sa.Column("created_at", sa.BigInteger, nullable=False),
 )
@@ -41,6 +51,7 @@ runs = sa.Table(
     "runs",
     metadata,
     sa.Column("run_id", sa.String, primary_key=True),
+    sa.Column("lake", sa.String, nullable=False),
     sa.Column("source_id", sa.ForeignKey("sources.id"), nullable=False, index=True),
     sa.Column("kind", sa.String, nullable=False),
     sa.Column("status", sa.String, nullable=False),  # running, finished, failed
@@ -53,6 +64,7 @@ runs = sa.Table(
 raw_files = sa.Table(  # the ledger: a raw file is here if and only if its events are in the lake
     "raw_files",
     metadata,
+    sa.Column("lake", sa.String, primary_key=True),
     sa.Column("source_id", sa.String, primary_key=True),
     sa.Column("path", sa.String, primary_key=True),
     sa.Column("size", sa.BigInteger, nullable=False),
@@ -74,6 +86,7 @@ data_files = sa.Table(
     "data_files",
     metadata,
     sa.Column("path", sa.String, primary_key=True),
+    sa.Column("lake", sa.String, nullable=False),
     sa.Column("source_id", sa.String, nullable=False, index=True),
     sa.Column("segment_type", sa.String, nullable=False),
     sa.Column("partition", sa.JSON, nullable=False),
@@ -89,6 +102,7 @@ index_files = sa.Table(
     "index_files",
     metadata,
     sa.Column("path", sa.String, primary_key=True),
+    sa.Column("lake", sa.String, nullable=False),
     sa.Column("source_id", sa.String, nullable=False, index=True),
     sa.Column("run_id", sa.String, nullable=False),
     sa.Column("synced_at", sa.BigInteger, nullable=False),
@@ -100,6 +114,7 @@ quarantine_files = sa.Table(
     "quarantine_files",
     metadata,
     sa.Column("path", sa.String, primary_key=True),
+    sa.Column("lake", sa.String, nullable=False),
     sa.Column("source_id", sa.String, nullable=False, index=True),
     sa.Column("run_id", sa.String, nullable=False),
 )
@@ -107,6 +122,7 @@ quarantine_files = sa.Table(
 dropped_tables = sa.Table(  # the rules that keep tables out
     "dropped_tables",
     metadata,
+    sa.Column("lake", sa.String, primary_key=True),
     sa.Column("source_id", sa.String, primary_key=True),
     sa.Column("segment_type", sa.String, primary_key=True),
     sa.Column("rows", sa.BigInteger, nullable=False),
@@ -117,6 +133,7 @@ dropped_tables = sa.Table(  # the rules that keep tables out
 refused_tables = sa.Table(  # names for which there was no room; as many as are worth remembering
     "refused_tables",
     metadata,
+    sa.Column("lake", sa.String, primary_key=True),
     sa.Column("source_id", sa.String, primary_key=True),
     sa.Column("segment_type", sa.String, primary_key=True),
     sa.Column("lines", sa.BigInteger, nullable=False),
@@ -124,7 +141,7 @@ refused_tables = sa.Table(  # names for which there was no room; as many as are 
     sa.Column("at", sa.BigInteger, nullable=False),
 )
 
-leases = sa.Table(  # who runs a source
+leases = sa.Table(  # who runs a connection
     "leases",
     metadata,
     sa.Column("name", sa.String, primary_key=True),

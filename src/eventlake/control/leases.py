@@ -86,16 +86,17 @@ class Lease:
 
 
 class Leases:
-    """The leases of a workspace."""
+    """The leases of a lake."""
 
-    def __init__(self, engine: sa.Engine, seconds: float = SECONDS) -> None:
+    def __init__(self, engine: sa.Engine, lake: str, seconds: float = SECONDS) -> None:
         self._engine = engine
+        self._lake = lake
         self._seconds = seconds
 
     @contextmanager
-    def held(self, name: str) -> Iterator[Lease]:
-        """Hold the lease of a source; raises BusyError that tells who else holds it."""
-        lease = self._taken(name)
+    def held(self, source_id: str) -> Iterator[Lease]:
+        """Hold a source in this lake; raises BusyError that tells who else holds it."""
+        lease = self._taken(f"{source_id}/{self._lake}")
         ended = threading.Event()
         renewal = threading.Thread(target=self._renew, args=(lease, ended), daemon=True)
         renewal.start()

@@ -1,4 +1,4 @@
-"""What is in the lake: which raw files were loaded, and which files hold their rows."""
+"""What is in a lake: which raw files were loaded, and which files hold their rows."""
 
 from collections.abc import Iterable
 from typing import Any, NamedTuple
@@ -75,46 +75,45 @@ class Entry(msgspec.Struct):
 
 
 class Ledger:
-    def __init__(self, engine: sa.Engine) -> None:
+    def __init__(self, engine: sa.Engine, lake: str) -> None:
         self._engine = engine
+        self._lake = lake
 
     def raw_files(self, source_id: str) -> dict[str, LoadedFile]:
         """The raw files of a source that were loaded, by path."""
-        query = sa.select(db.raw_files).where(db.raw_files.c.source_id == source_id)
-        with self._engine.connect() as connection:
-            return {row.path: LoadedFile(**row._mapping) for row in connection.execute(query)}
+        return {row["path"]: LoadedFile(**row) for row in self._select(db.raw_files, source_id=source_id)}
 
     def data_files(self, source_id: str, segment_type: str | None = None) -> list[LakeFile]:
-        query = sa.select(db.data_files).where(db.data_files.c.source_id == source_id).order_by(db.data_files.c.path)
-        if segment_type is not None:
-            query = query.where(db.data_files.c.segment_type == segment_type)
-        with self._engine.connect() as connection:
-            return [LakeFile(**row._mapping) for row in connection.execute(query)]
+        of_table = {} if segment_type is None else {"segment_type": segment_type}
+        return [LakeFile(**row) for row in self._select(db.data_files, source_id=source_id, **of_table)]
 
     def index_files(self, source_id: str) -> list[IndexFile]:
-        table = db.index_files.c
-        query = sa.select(table.path, table.run_id, table.messages, table.checksum, table.synced_at)
-        with self._engine.connect() as connection:
-            found = connection.execute(query.where(table.source_id == source_id).order_by(table.path))
-            return [IndexFile(*row) for row in found]
+        found = self._select(db.index_files, source_id=source_id)
+        return [IndexFile(**{name: row[name] for name in IndexFile._fields}) for row in found]
 
     def quarantine_files(self) -> list[tuple[str, str, str]]:
         """Path, source and run of every file with quarantined lines."""
-        query = sa.select(db.quarantine_files).order_by(db.quarantine_files.c.path)
+        return [(row["path"], row["source_id"], row["run_id"]) for row in self._select(db.quarantine_files)]
+
+    def _select(self, table: sa.Table, **conditions: str) -> list[dict[str, Any]]:
+        """The rows of this lake that meet the conditions, in order of their paths."""
+        columns = [column for column in table.c if column.name != "lake"]
+        here = [table.c[name] == value for name, value in conditions.items()]
+        query = sa.select(*columns).where(table.c.lake == self._lake, *here).order_by(table.c.path)
         with self._engine.connect() as connection:
-            return [(row.path, row.source_id, row.run_id) for row in connection.execute(query)]
+            return [dict(row._mapping) for row in connection.execute(query)]
 
     def has_data(self, source_id: str) -> bool:
-        return self._has(db.data_files.c.source_id == source_id)
+        return self._has(db.data_files.c.lake == self._lake, db.data_files.c.source_id == source_id)
 
     def has_recorded(self, run_id: str) -> bool:
         """Whether a run that adds files is part of the ledger."""
         tables = (db.data_files, db.index_files, db.quarantine_files)
         return any(self._has(table.c.run_id == run_id) for table in tables)
 
-    def _has(self, condition: sa.ColumnElement[bool]) -> bool:
+    def _has(self, *conditions: sa.ColumnElement[bool]) -> bool:
         with self._engine.connect() as connection:
-            return bool(connection.scalar(sa.select(sa.exists().where(condition))))
+            return bool(connection.scalar(sa.select(sa.exists().where(*conditions))))
 
     def record(self, entry: Entry, lease: Lease) -> None:
         """Make a run's changes the truth, all at once, if the source is still held."""
@@ -122,15 +121,16 @@ class Ledger:
             lease.confirm_in(connection)
             _delete(connection, db.data_files, entry.removed_data_files)
             _delete(connection, db.index_files, entry.removed_index_files)
-            db.upsert(connection, db.raw_files, [file._asdict() for file in entry.raw_files])
-            db.upsert(connection, db.data_files, [file._asdict() for file in entry.data_files])
-            of_run = {"source_id": entry.source_id, "run_id": entry.run_id}
+            here = {"lake": self._lake}
+            of_run = {**here, "source_id": entry.source_id, "run_id": entry.run_id}
+            db.upsert(connection, db.raw_files, [{**file._asdict(), **here} for file in entry.raw_files])
+            db.upsert(connection, db.data_files, [{**file._asdict(), **here} for file in entry.data_files])
             db.upsert(connection, db.index_files, [{**file._asdict(), **of_run} for file in entry.index_files])
             db.upsert(connection, db.quarantine_files, [{"path": path, **of_run} for path in entry.quarantine_files])
-            admission.record(connection, entry.source_id, entry.decisions)
+            admission.record(connection, self._lake, entry.source_id, entry.decisions)
             if entry.source_settings is not None:
-                here = db.sources.c.id == entry.source_id
-                connection.execute(db.sources.update().where(here).values(settings=entry.source_settings))
+                ours = sa.and_(db.connections.c.lake == self._lake, db.connections.c.source_id == entry.source_id)
+                connection.execute(db.connections.update().where(ours).values(settings=entry.source_settings))
 
 
 def _delete(connection: sa.Connection, table: sa.Table, paths: Iterable[str]) -> None:

@@ -1,4 +1,4 @@
-"""The settings of a source: how its events become a lake."""
+"""The settings of a connection: how the events of a source become tables of a lake."""
 
 from typing import Annotated, Any, Literal
 
@@ -16,8 +16,8 @@ def _words(value: Any) -> Any:
     return {"unlimited": None, "none": None, "": None}.get(value.lower(), value) if isinstance(value, str) else value
 
 
-class SourceSettings(BaseModel):
-    """Every field can be given to `eventlake source set`."""
+class ConnectionSettings(BaseModel):
+    """Every field can be given to `eventlake connection set`."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
@@ -77,10 +77,10 @@ class SourceSettings(BaseModel):
 FIXED_ONCE_LOADED = ("database", "table_prefix", "date_partition", "partition_by_slug", "table_naming")
 
 
-def changed(current: SourceSettings, changes: dict[str, str]) -> SourceSettings:
+def changed(current: ConnectionSettings, changes: dict[str, str]) -> ConnectionSettings:
     """The settings with some values replaced. Raises InvalidSettingsError that says what is allowed."""
     try:
-        return SourceSettings.model_validate({**current.model_dump(), **changes})
+        return ConnectionSettings.model_validate({**current.model_dump(), **changes})
     except ValidationError as error:
         raise _explained(error) from error
 
@@ -91,9 +91,9 @@ def _explained(error: ValidationError) -> InvalidSettingsError:
         name = str(detail["loc"][0])
         if detail["type"] == "extra_forbidden":
             return InvalidSettingsError(
-                f"there is no setting {name!r}", fix=f"use one of {', '.join(SourceSettings.model_fields)}"
+                f"there is no setting {name!r}", fix=f"use one of {', '.join(ConnectionSettings.model_fields)}"
             )
-        description = SourceSettings.model_fields[name].description
+        description = ConnectionSettings.model_fields[name].description
         what = detail["msg"].removeprefix("Value error, ")
         problems.append(f"{name}={detail['input']!r} is not allowed: {what} ({description})")
     return InvalidSettingsError("; ".join(problems), fix="choose an allowed value")

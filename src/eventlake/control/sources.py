@@ -9,10 +9,7 @@ from typing import NamedTuple
 import sqlalchemy as sa
 
 from eventlake.control import database as db
-from eventlake.control.settings import FIXED_ONCE_LOADED, SourceSettings, changed
 from eventlake.errors import InvalidSettingsError, NotFoundError
-from eventlake.lake.layout import LakeRules
-from eventlake.schema.names import RESERVED_DATABASES, database_name
 
 
 class Source(NamedTuple):
@@ -21,19 +18,7 @@ class Source(NamedTuple):
     id: str
     slug: str
     name: str
-    enabled: bool
-    settings: SourceSettings
-
-    @property
-    def rules(self) -> LakeRules:
-        settings = self.settings
-        return LakeRules(
-            source_folder=self.slug if settings.partition_by_slug else self.id,
-            database=settings.database,
-            table_prefix=settings.table_prefix,
-            date_partition=settings.date_partition,
-            naming=settings.table_naming,
-        )
+    enabled: bool  # else its events are refused
 
 
 class WriteKey(NamedTuple):
@@ -57,7 +42,7 @@ class Sources:
     def all(self) -> list[Source]:
         with self._engine.connect() as connection:
             rows = connection.execute(sa.select(db.sources).order_by(db.sources.c.slug)).all()
-        return [_source(row) for row in rows]
+        return [Source(row.id, row.slug, row.name, row.enabled) for row in rows]
 
     def get(self, slug: str) -> Source:
         for source in self.all():
@@ -68,8 +53,8 @@ class Sources:
             f"there is no source {slug!r}", fix=f"`eventlake source add {slug}`, or use one of: {known}"
         )
 
-    def add(self, slug: str, *, source_id: str | None = None, name: str | None = None) -> tuple[Source, str]:
-        """A new source and its write key, which is not stored and cannot be shown again."""
+    def new(self, slug: str, *, source_id: str | None = None, name: str | None = None) -> Source:
+        """A source that could be added, checked but not saved."""
         if not re.fullmatch(r"[a-z0-9][a-z0-9_-]{0,99}", slug):
             raise InvalidSettingsError(
                 f"{slug!r} is not a slug",
@@ -81,22 +66,18 @@ class Sources:
                 f"{source_id!r} is not a source id",
                 fix="use up to 100 letters, digits, - and _, as it names a folder",
             )
-        others = self.all()
-        taken = {slug, source_id} & {name for other in others for name in (other.slug, other.id)}
+        taken = {slug, source_id} & {name for other in self.all() for name in (other.slug, other.id)}
         if taken:
             raise InvalidSettingsError(
                 f"there is already a source with the slug or id {' and '.join(map(repr, sorted(taken)))}",
                 fix="choose another, or see `eventlake source list`",
             )
-        settings = SourceSettings(database=database_name(slug))
-        source = Source(source_id, slug, name or slug, True, settings)
-        _check_name(settings.database)
-        _check_database(source, others)
-        with self._engine.begin() as connection:
-            row = source._asdict() | {"settings": settings.model_dump(mode="json"), "created_at": self._now()}
-            connection.execute(db.sources.insert().values(row))
-            key = self._new_key(connection, source_id)
-        return source, key
+        return Source(source_id, slug, name or slug, True)
+
+    def insert(self, connection: sa.Connection, source: Source) -> str:
+        """Save a new source; its write key, which is not stored and cannot be shown again."""
+        connection.execute(db.sources.insert().values(**source._asdict(), created_at=self._now()))
+        return self._new_key(connection, source.id)
 
     def add_key(self, slug: str) -> str:
         """Another write key for a source; the others stay valid."""
@@ -136,71 +117,9 @@ class Sources:
             rows = connection.execute(sa.select(db.write_keys.c.key_hash, db.write_keys.c.source_id)).all()
         return {row.key_hash: sources[row.source_id] for row in rows if row.source_id in sources}
 
-    def change(self, slug: str, changes: dict[str, str]) -> Source:
-        """Change settings; one that would break the tables that exist is refused."""
-        source, wanted = self.get(slug), self.preview(slug, changes)
-        breaking = [
-            name for name in FIXED_ONCE_LOADED if getattr(wanted.settings, name) != getattr(source.settings, name)
-        ]
-        if breaking and self._has_data(source):
-            given = " ".join(f"--set {name}={changes[name]}" for name in breaking)
-            raise InvalidSettingsError(
-                f"changing {', '.join(breaking)} of {slug!r} would break its existing tables",
-                fix=f"`eventlake replay {slug} --all {given}` writes all tables anew from the raw archive",
-            )
-        self.save(wanted)
-        return wanted
-
-    def preview(self, slug: str, changes: dict[str, str]) -> Source:
-        """The source as it would be with other settings, checked but not saved."""
-        source = self.get(slug)
-        wanted = source._replace(settings=changed(source.settings, changes))
-        if wanted.settings.database != source.settings.database:
-            _check_name(wanted.settings.database)
-        _check_database(wanted, [other for other in self.all() if other.id != source.id])
-        return wanted
-
     def enable(self, slug: str, enabled: bool) -> Source:
+        """Let the collector take events of a source, or refuse them. What is archived is loaded all the same."""
         source = self.get(slug)._replace(enabled=enabled)
-        self.save(source)
-        return source
-
-    def save(self, source: Source) -> None:
-        row = source._asdict() | {"settings": source.settings.model_dump(mode="json")}
         with self._engine.begin() as connection:
-            connection.execute(db.sources.update().where(db.sources.c.id == source.id).values(row))
-
-    def _has_data(self, source: Source) -> bool:
-        query = sa.select(db.data_files.c.path).where(db.data_files.c.source_id == source.id).limit(1)
-        with self._engine.connect() as connection:
-            return connection.execute(query).first() is not None
-
-
-def _source(row: sa.Row[tuple[object, ...]]) -> Source:
-    fields = row._mapping
-    settings = SourceSettings.model_validate(fields["settings"])
-    return Source(fields["id"], fields["slug"], fields["name"], fields["enabled"], settings)
-
-
-def _check_name(database: str) -> None:
-    if database in RESERVED_DATABASES:
-        raise InvalidSettingsError(
-            f"the database cannot be called {database!r}: DuckDB keeps that name for itself",
-            fix=f"choose any other name than {', '.join(sorted(RESERVED_DATABASES))}; the database of a new source is "
-            "called like its slug",
-        )
-
-
-def _check_database(source: Source, others: list[Source]) -> None:
-    """Two sources may share a database only if no table of one can have the name of a table of the other."""
-    mine = source.settings.table_prefix
-    for other in others:
-        theirs = other.settings.table_prefix
-        if other.settings.database != source.settings.database:
-            continue
-        apart = mine and theirs and not f"{mine}_".startswith(f"{theirs}_") and not f"{theirs}_".startswith(f"{mine}_")
-        if not apart:
-            raise InvalidSettingsError(
-                f"the database {source.settings.database!r} belongs to the source {other.slug!r}",
-                fix="choose another database, or give both sources table prefixes that do not begin alike",
-            )
+            connection.execute(db.sources.update().where(db.sources.c.id == source.id).values(enabled=enabled))
+        return source

@@ -19,7 +19,7 @@ from eventlake.query.named import is_blank, is_show_tables
 from eventlake.query.views import Views, quoted
 from eventlake.storage.duck import LakeFiles
 from eventlake.storage.local import LocalStorage
-from eventlake.workspace import Workspace
+from eventlake.workspace import Lake
 
 _SHOW_TABLES = 'SELECT table_schema AS "database", table_name AS "table" FROM information_schema.tables ORDER BY ALL'
 _FORMATS = {
@@ -30,15 +30,15 @@ _FORMATS = {
 }
 
 
-def query(workspace: Workspace, sql: str, *, unrestricted: bool = False, timeout: float | None = None) -> pa.Table:
+def query(lake: Lake, sql: str, *, unrestricted: bool = False, timeout: float | None = None) -> pa.Table:
     """The rows that a query gives, of its last statement. Tables are called `<database>.<table>`.
 
     It reads the lake's tables and works in memory, unless it is unrestricted; see `guard`.
     """
     with tempfile.TemporaryDirectory(prefix="eventlake-query-") as scratch, duckdb.connect(":memory:") as connection:
-        files = LakeFiles(workspace.storage)
+        files = LakeFiles(lake.storage)
         connection.register_filesystem(files)
-        views = Views(workspace, connection, files)
+        views = Views(lake, connection, files)
         with _told(views, files), _ended_in_time(connection, timeout):
             connection.execute("SET TimeZone = 'UTC'")
             connection.execute("SET temp_directory = ?", [scratch])
@@ -69,19 +69,17 @@ def _without_end(connection: duckdb.DuckDBPyConnection, statement: str) -> str:
     return statement
 
 
-def save(
-    workspace: Workspace, sql: str, target: Path, *, unrestricted: bool = False, timeout: float | None = None
-) -> int:
+def save(lake: Lake, sql: str, target: Path, *, unrestricted: bool = False, timeout: float | None = None) -> int:
     """Write the rows that a query gives to a file, in the format of its ending; how many they are."""
     how = _FORMATS.get(target.suffix.lower())
     if how is None:
         raise InvalidSettingsError(f"{target} has none of the known endings", fix=f"use one of {', '.join(_FORMATS)}")
     target = target.resolve()
-    if isinstance(workspace.storage, LocalStorage) and target.is_relative_to(workspace.storage.root):
+    if isinstance(lake.storage, LocalStorage) and target.is_relative_to(lake.storage.root):
         raise InvalidSettingsError(f"{target} is in the lake, whose files are eventlake's", fix="choose another folder")
     if not target.parent.is_dir():
         raise NotFoundError(f"there is no folder {target.parent}", fix="make it, or choose another")
-    rows = query(workspace, sql, unrestricted=unrestricted, timeout=timeout)
+    rows = query(lake, sql, unrestricted=unrestricted, timeout=timeout)
     aside = target.with_name(f".{uuid.uuid4().hex}{target.suffix}")
     try:
         with duckdb.connect(":memory:") as writer:  # knows the rows and the file, and nothing of the query

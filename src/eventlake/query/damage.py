@@ -32,14 +32,14 @@ def told(error: duckdb.Error, views: Views, files: LakeFiles) -> EventLakeError 
     if isinstance(error, _OF_THE_QUERY):
         return None
     for path, digest in views.files.items():  # not every message names the file
-        if digest and views.workspace.storage.digest(path) != digest:
+        if digest and views.lake.storage.digest(path) != digest:
             return _broken(views, path, words.strip().splitlines()[-1])
     return None
 
 
 def _broken(views: Views, path: str, why: str) -> EventLakeError:
-    source = next((s.slug for s in views.workspace.sources.all() if f"/{s.rules.source_folder}/" in f"/{path}"), "")
+    source = next((one.name for one in views.lake.connections if f"/{one.rules.source_folder}/" in f"/{path}"), "")
     return DamagedError(
-        f"{views.workspace.storage.full(path)} is broken: {why.replace('lake://', '')}",
+        f"{views.lake.storage.full(path)} is broken: {why.replace('lake://', '')}",
         fix=f"`eventlake verify {source} --repair` writes it anew from the raw archive",
     )

@@ -12,7 +12,7 @@ from eventlake.query.named import asks_in_general, named
 from eventlake.reports import report
 from eventlake.schema.names import RESERVED_DATABASES
 from eventlake.storage.duck import LakeFiles
-from eventlake.workspace import Workspace
+from eventlake.workspace import Lake
 
 _DUCK_TYPES = {
     "bigint": "BIGINT",
@@ -31,16 +31,16 @@ Columns = Sequence[tuple[str, str]]
 class Views:
     """The tables that a query names, in a connection of its own."""
 
-    def __init__(self, workspace: Workspace, connection: duckdb.DuckDBPyConnection, lake: LakeFiles) -> None:
-        self.workspace = workspace
+    def __init__(self, lake: Lake, connection: duckdb.DuckDBPyConnection, opened: LakeFiles) -> None:
+        self.lake = lake
         self.files: dict[str, str] = {}  # that the views read: path → digest, empty where none is known
         self.names: list[str] = []  # of all tables, as queries write them
         self._connection = connection
-        self._lake = lake
+        self._opened = opened
 
     def make(self, sql: str) -> None:
         """Make the views that a query needs. Making one opens its files, so tables that are only listed get none."""
-        tables = {(table.database, table.name): table for table in self.workspace.catalog.tables()}
+        tables = {(table.database, table.name): table for table in self.lake.catalog.tables()}
         self.names = [".".join(key) for key in (*tables, _REPORTS, _QUARANTINE)]
         wanted = named(sql, [*tables, _REPORTS, _QUARANTINE])
         for database, name in sorted(wanted):
@@ -59,7 +59,7 @@ class Views:
         self._connection.execute(f"CREATE VIEW {_name(key[0])}.{_name(key[1])} AS {select}")
 
     def _reserved(self, table: CatalogTable) -> InvalidSettingsError:
-        slug = next((s.slug for s in self.workspace.sources.all() if s.id == table.source_id), "SOURCE")
+        slug = next((one.name for one in self.lake.connections if one.source.id == table.source_id), "SOURCE")
         return InvalidSettingsError(
             f"DuckDB keeps the name {table.database!r} for itself, so a database of that name cannot be asked",
             fix=f"give it another: `eventlake replay {slug} --all --set database=NAME`",
@@ -75,7 +75,7 @@ class Views:
 
     def _data(self, table: CatalogTable, columns: Columns) -> str:
         """The columns in the catalog's order and types, also those that no file has."""
-        found = self.workspace.ledger.data_files(table.source_id, table.segment_type)
+        found = self.lake.ledger.data_files(table.source_id, table.segment_type)
         if not found:
             return _empty(columns)
         files = self._addresses((file.path, file.size, file.digest) for file in found)
@@ -89,9 +89,9 @@ class Views:
     def _reports(self, columns: Columns) -> str:
         files = self._addresses(
             (path, found.size, "")
-            for run in self.workspace.runs.latest(None)
+            for run in self.lake.runs.latest(None)
             # A full disk may have kept one from being written.
-            if run.report and (found := self.workspace.storage.stat(path := report.path(run.report[0])))
+            if run.report and (found := self.lake.storage.stat(path := report.path(run.report[0])))
         )
         if not files:
             return _empty(columns)
@@ -103,7 +103,7 @@ class Views:
         )
 
     def _quarantine(self, columns: Columns) -> str:
-        paths = [path for path, _, _ in self.workspace.ledger.quarantine_files()]
+        paths = [path for path, _, _ in self.lake.ledger.quarantine_files()]
         files = self._addresses((path, self._size(path), "") for path in paths)
         if not files:
             return _empty(columns)
@@ -113,7 +113,7 @@ class Views:
         )
 
     def _size(self, path: str) -> int:
-        found = self.workspace.storage.stat(path)
+        found = self.lake.storage.stat(path)
         return found.size if found else 0
 
     def _addresses(self, files: Iterable[tuple[str, int, str]]) -> str:
@@ -121,7 +121,7 @@ class Views:
         addresses = []
         for path, size, digest in files:
             self.files[path] = digest
-            addresses.append(quoted(self._lake.address(path, size)))
+            addresses.append(quoted(self._opened.address(path, size)))
         return ", ".join(addresses)
 
 

@@ -21,30 +21,39 @@ POLL_SECONDS = 1.0
 SILENCE_SECONDS = 600.0  # after which a run is taken for dead
 
 
-class Session(Struct, frozen=True, forbid_unknown_fields=True):
-    """What the driver is told: which lake it works for, and where its session is."""
+class Place(Struct, frozen=True, forbid_unknown_fields=True):
+    """A storage as it is told: neither credentials nor a role, for nodes act in their own."""
 
     root: str
     options: S3Options
-    timeout: float  # of the storage
+    timeout: float
+
+    @classmethod
+    def of(cls, storage: S3Storage) -> "Place":
+        return cls(storage.root, storage.options._replace(aws=AwsOptions(storage.options.aws.region)), storage.timeout)
+
+    def storage(self) -> S3Storage:
+        return S3Storage(self.root, self.options, timeout=self.timeout)
+
+
+class Session(Struct, frozen=True, forbid_unknown_fields=True):
+    """What the driver is told: which lake it works for, where the raw archive is, and where its session is."""
+
+    lake: Place
+    archive: Place
     folder: str
     silence: float
 
 
-def described(storage: S3Storage, folder: str, silence: float = SILENCE_SECONDS) -> str:
-    """A session as the command line takes it. Neither credentials nor a role: nodes act in their own.
-
-    As base64, for YARN takes braces and dollars in a command for its own.
-    """
-    options = storage.options._replace(aws=AwsOptions(storage.options.aws.region))
-    session = Session(storage.root, options, storage.timeout, folder, silence)
+def described(lake: S3Storage, archive: S3Storage, folder: str, silence: float = SILENCE_SECONDS) -> str:
+    """A session as the command line takes it: as base64, for YARN takes braces and dollars for its own."""
+    session = Session(Place.of(lake), Place.of(archive), folder, silence)
     return base64.urlsafe_b64encode(wire.encoded(session)).decode()
 
 
 def main(told: str, steps: Steps) -> None:
     session = wire.decoded(base64.urlsafe_b64decode(told), Session, "the session that was submitted")
-    storage = S3Storage(session.root, session.options, timeout=session.timeout)
-    mailbox = Mailbox(storage, session.folder, steps)
+    mailbox = Mailbox(session.lake.storage(), session.folder, steps, session.archive.storage())
     _Silence(mailbox, session.silence).start()
     runner = SparkRunner(None, {}, None)
     try:

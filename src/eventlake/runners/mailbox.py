@@ -23,8 +23,9 @@ from eventlake.storage.base import Storage
 class Mailbox:
     """One session; both sides have one."""
 
-    def __init__(self, storage: Storage, folder: str, steps: Steps) -> None:
+    def __init__(self, storage: Storage, folder: str, steps: Steps, archive: Storage | None = None) -> None:
         self._storage = storage
+        self._storages = (storage, archive) if archive else (storage,)
         self._steps = steps
         self.folder = folder
 
@@ -85,7 +86,9 @@ class Mailbox:
     def request(self, number: int) -> Request | None:
         name = f"request-{number}"
         content = self._read(name, wire.REQUEST_BYTES)
-        return None if content is None else wire.decoded_request(content, self._steps, self._storage, self._full(name))
+        if content is None:
+            return None
+        return wire.decoded_request(content, self._steps, self._storages, self._full(name))
 
     def tell_progress(self, number: int, done: int) -> None:
         self._write(f"progress-{number}", wire.encoded(Progress(done)))

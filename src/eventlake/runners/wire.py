@@ -108,7 +108,7 @@ def encoded(value: Any) -> bytes:
 
 def decoded(content: bytes, kind: type[T], where: str) -> T:
     """A value of a type that needs no storage; `where` it was found is for the message."""
-    value: T = _decoded(content, kind, where, None)
+    value: T = _decoded(content, kind, where)
     return value
 
 
@@ -117,13 +117,14 @@ def encoded_request(request: Request) -> bytes:
     return msgspec.json.encode(asked)
 
 
-def decoded_request(content: bytes, steps: Steps, storage: Storage, where: str) -> Request:
+def decoded_request(content: bytes, steps: Steps, storages: Sequence[Storage], where: str) -> Request:
+    """A request that may speak of these storages, and of no other."""
     asked = decoded(content, _Asked, where)
     step = steps.get(asked.step)
     if step is None:
         raise refused(where, f"there is no step {asked.step[:100]!r}")
-    context = _decoded(asked.context, step.types.context, where, storage)
-    return Request(step, context, _decoded(asked.tasks, list[step.types.task], where, storage))  # type: ignore[name-defined]
+    context = _decoded(asked.context, step.types.context, where, storages)
+    return Request(step, context, _decoded(asked.tasks, list[step.types.task], where, storages))  # type: ignore[name-defined]
 
 
 def encoded_answer(answer: list[Any] | Failure) -> bytes:
@@ -137,7 +138,7 @@ def decoded_answer(content: bytes, request: Request, where: str) -> list[Any] | 
     answer = decoded(content, _Answered, where)
     if answer.failure is not None:
         return answer.failure
-    results: list[Any] = _decoded(answer.results, list[request.step.types.result], where, None)  # type: ignore[name-defined]
+    results: list[Any] = _decoded(answer.results, list[request.step.types.result], where)  # type: ignore[name-defined]
     if len(results) != len(request.tasks):
         raise refused(where, f"{len(results)} results of {len(request.tasks)} tasks")
     for task, result in zip(request.tasks, results, strict=True):
@@ -155,25 +156,27 @@ def refused(where: str, why: str) -> InternalError:
     )
 
 
-def _decoded(content: bytes | Raw, kind: Any, where: str, storage: Storage | None) -> Any:
+def _decoded(content: bytes | Raw, kind: Any, where: str, storages: Sequence[Storage] = ()) -> Any:
     try:
-        return msgspec.json.decode(content, type=kind, dec_hook=functools.partial(_made, storage))
+        return msgspec.json.decode(content, type=kind, dec_hook=functools.partial(_made, storages))
     except (ValueError, RecursionError) as error:  # all that msgspec raises, and what it lets through
         raise refused(where, str(error)[:300]) from error
 
 
 def _named(value: Any) -> Any:
-    """The lake's storage by its address: who gets it knows how to reach it, and acts in a role of its own."""
+    """A storage by its address: who gets it knows how to reach it, and acts in a role of its own."""
     if isinstance(value, Storage):
         return value.root
     raise TypeError(f"a {type(value).__module__}.{type(value).__name__} cannot travel")
 
 
-def _made(storage: Storage | None, kind: Any, value: Any) -> Any:
+def _made(storages: Sequence[Storage], kind: Any, value: Any) -> Any:
     if get_origin(kind) is Counter:
         return Counter(msgspec.convert(value, dict[str, int]))
-    if kind is Storage and storage is not None:
-        if value != storage.root:
-            raise ValueError(f"the lake is in {storage.root}, not in {str(value)[:100]!r}")
-        return storage
+    if kind is Storage and storages:
+        for storage in storages:
+            if value == storage.root:
+                return storage
+        known = " or ".join(storage.root for storage in storages)
+        raise ValueError(f"the lake is in {known}, not in {str(value)[:100]!r}")
     raise NotImplementedError(f"{kind} is not a type that travels")

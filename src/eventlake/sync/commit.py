@@ -12,15 +12,15 @@ from typing import Any
 import msgspec
 
 from eventlake.catalog.base import TableChange
+from eventlake.control.connections import Connection
 from eventlake.control.leases import Lease
 from eventlake.control.ledger import Entry
 from eventlake.control.runs import Run
-from eventlake.control.sources import Source
 from eventlake.errors import InternalError, LeaseLostError, StagingLostError
 from eventlake.lake.layout import COMMITS, STAGE
 from eventlake.reports import report
 from eventlake.storage.base import Storage
-from eventlake.workspace import Workspace
+from eventlake.workspace import Lake
 
 STAGING_KEPT_NS = 14 * 86_400 * 10**9  # run ids are times, in nanoseconds
 
@@ -38,115 +38,115 @@ def _path(source_id: str, run_id: str) -> str:
     return f"{COMMITS}/source={source_id}/{run_id}.json"
 
 
-def promise(workspace: Workspace, manifest: Manifest, lease: Lease) -> None:
+def promise(lake: Lake, manifest: Manifest, lease: Lease) -> None:
     """Write the manifest. Once it is there the run will be in the lake, whatever happens."""
     path = _path(manifest.entry.source_id, manifest.entry.run_id)
-    workspace.storage.settle()
+    lake.storage.settle()
     lease.confirm()
-    if not workspace.storage.create(path, msgspec.json.encode(manifest)):
-        workspace.runs.failed(manifest.entry.run_id, [])  # else the next run would take the other manifest for its own
+    if not lake.storage.create(path, msgspec.json.encode(manifest)):
+        lake.runs.failed(manifest.entry.run_id, [])  # else the next run would take the other manifest for its own
         raise InternalError(
-            f"there is another manifest for run {manifest.entry.run_id}: {workspace.storage.full(path)}",
+            f"there is another manifest for run {manifest.entry.run_id}: {lake.storage.full(path)}",
             fix="do not let two workspaces share a lake; run it again: nothing was published",
         )
     try:
         lease.confirm()
     except LeaseLostError:
-        # Who took the source over either found no manifest and gave the run up, or has carried it out.
-        if workspace.runs.get(manifest.entry.run_id).status == "failed":
-            workspace.storage.delete(path)
+        # Who took the connection over either found no manifest and gave the run up, or has carried it out.
+        if lake.runs.get(manifest.entry.run_id).status == "failed":
+            lake.storage.delete(path)
         raise
 
 
-def recover(workspace: Workspace, source: Source, lease: Lease, *, before: str) -> None:
+def recover(lake: Lake, connection: Connection, lease: Lease, *, before: str) -> None:
     """Finish or undo the runs of a source that died before the one that begins. The caller holds the source."""
-    for run in workspace.runs.unfinished(source.id):
+    for run in lake.runs.unfinished(connection.source.id):
         if run.run_id == before:
             continue
-        manifest = _manifest_of(workspace, source, run.run_id)
+        manifest = _manifest_of(lake, connection, run.run_id)
         if manifest is None:
             _give_up(
-                workspace, source, run, "the process ended before the run did; nothing was published", "interrupted"
+                lake, connection, run, "the process ended before the run did; nothing was published", "interrupted"
             )
             continue
         try:
-            fulfil(workspace, manifest, lease)
+            fulfil(lake, manifest, lease)
         except StagingLostError as error:
-            _undo(workspace, manifest)
+            _undo(lake, manifest)
             problem = f"{error.problem}; the run was undone, and a sync loads its raw files again"
-            _give_up(workspace, source, run, problem, error.code)
-    _write_late_reports(workspace, source, before)
-    _sweep(workspace, source)
+            _give_up(lake, connection, run, problem, error.code)
+    _write_late_reports(lake, connection, before)
+    _sweep(lake, connection)
 
 
-def _give_up(workspace: Workspace, source: Source, run: Run, problem: str, code: str) -> None:
-    ids = workspace.settings.workspace_id, source.id, run.run_id
-    head = report.RunHead(*ids, source.settings.database, run.started_at * 1000, where=workspace.where)
-    save_failure(workspace, run.run_id, report.failed(head, workspace.clock.now_ns(), problem, code))
+def _give_up(lake: Lake, connection: Connection, run: Run, problem: str, code: str) -> None:
+    ids = lake.workspace_id, connection.source.id, run.run_id
+    head = report.RunHead(*ids, connection.settings.database, run.started_at * 1000, where=lake.where)
+    save_failure(lake, run.run_id, report.failed(head, lake.clock.now_ns(), problem, code))
 
 
-def _undo(workspace: Workspace, manifest: Manifest) -> None:
+def _undo(lake: Lake, manifest: Manifest) -> None:
     """Take back a run of which only some files got their names. Its manifest goes last: till then it is done again."""
     for _, path in manifest.moves:
-        workspace.storage.delete(path)
-    workspace.storage.delete(_path(manifest.entry.source_id, manifest.entry.run_id))
+        lake.storage.delete(path)
+    lake.storage.delete(_path(manifest.entry.source_id, manifest.entry.run_id))
 
 
-def _manifest_of(workspace: Workspace, source: Source, run_id: str) -> Manifest | None:
-    path = _path(source.id, run_id)
-    if workspace.storage.stat(path) is None:
+def _manifest_of(lake: Lake, connection: Connection, run_id: str) -> Manifest | None:
+    path = _path(connection.source.id, run_id)
+    if lake.storage.stat(path) is None:
         return None
-    manifest = _read(workspace, path)
-    is_ours = manifest.entry.report[0]["workspace_id"] == workspace.settings.workspace_id
+    manifest = _read(lake, path)
+    is_ours = manifest.entry.report[0]["workspace_id"] == lake.workspace_id
     return manifest if is_ours else None
 
 
-def manifests(workspace: Workspace, source: Source) -> Iterator[Manifest]:
-    """What the runs of a source did to the lake, oldest first."""
-    for file in workspace.storage.files(f"{COMMITS}/source={source.id}"):
-        yield _read(workspace, file.path)
+def manifests(lake: Lake, connection: Connection) -> Iterator[Manifest]:
+    """What the runs of a connection did to the lake, oldest first."""
+    for file in lake.storage.files(f"{COMMITS}/source={connection.source.id}"):
+        yield _read(lake, file.path)
 
 
-def _read(workspace: Workspace, path: str) -> Manifest:
-    return msgspec.json.decode(workspace.storage.read(path), type=Manifest)
+def _read(lake: Lake, path: str) -> Manifest:
+    return msgspec.json.decode(lake.storage.read(path), type=Manifest)
 
 
-def _write_late_reports(workspace: Workspace, source: Source, before: str) -> None:
+def _write_late_reports(lake: Lake, connection: Connection, before: str) -> None:
     """Write the reports of the last failures that had no place to go, as on a full disk."""
-    earlier = (run for run in workspace.runs.latest(1000, source.id) if run.run_id != before)
+    earlier = (run for run in lake.runs.latest(1000, connection.source.id) if run.run_id != before)
     for run in itertools.takewhile(lambda run: run.status == "failed", earlier):
-        if run.report and workspace.storage.stat(report.path(run.report[0])) is None:
-            _save_report(workspace, run.report)
+        if run.report and lake.storage.stat(report.path(run.report[0])) is None:
+            _save_report(lake, run.report)
 
 
-def _sweep(workspace: Workspace, source: Source) -> None:
-    """Remove what runs left in the staging folder: those of this source, and all old ones that are not running."""
-    ours = workspace.runs.ids_of(source.id)
-    running = {run.run_id for run in workspace.runs.unfinished()}
-    for name in workspace.storage.folders(STAGE):
-        too_old = name.isdigit() and workspace.clock.now_ns() - int(name) > STAGING_KEPT_NS
+def _sweep(lake: Lake, connection: Connection) -> None:
+    """Remove what runs left in the staging folder: those of this connection, and all old ones that are not running."""
+    ours = lake.runs.ids_of(connection.source.id)
+    running = {run.run_id for run in lake.runs.unfinished()}
+    for name in lake.storage.folders(STAGE):
+        too_old = name.isdigit() and lake.clock.now_ns() - int(name) > STAGING_KEPT_NS
         if name in ours or (too_old and name not in running):
-            workspace.storage.delete_folder(f"{STAGE}/{name}")
+            lake.storage.delete_folder(f"{STAGE}/{name}")
 
 
-def save_failure(workspace: Workspace, run_id: str, lines: list[dict[str, Any]]) -> None:
+def save_failure(lake: Lake, run_id: str, lines: list[dict[str, Any]]) -> None:
     """Report a run that published nothing, and clean up after it."""
     try:
-        workspace.storage.delete_folder(f"{STAGE}/{run_id}")
-        _save_report(workspace, lines)
+        lake.storage.delete_folder(f"{STAGE}/{run_id}")
+        _save_report(lake, lines)
     finally:  # a lake that cannot be written to must not leave a run that seems to go on
-        workspace.runs.failed(run_id, lines)
+        lake.runs.failed(run_id, lines)
 
 
-def save_delay(workspace: Workspace, run_id: str, lines: list[dict[str, Any]]) -> None:
+def save_delay(lake: Lake, run_id: str, lines: list[dict[str, Any]]) -> None:
     """Report that a run waits to be finished; that will write its own report over this one."""
-    if workspace.runs.delayed(run_id, lines):
-        _save_report(workspace, lines)
+    if lake.runs.delayed(run_id, lines):
+        _save_report(lake, lines)
 
 
-def _save_report(workspace: Workspace, lines: list[dict[str, Any]]) -> None:
-    report.save(workspace.storage, lines)
-    workspace.catalog.register_report(lines[0]["source_id"], report.day(lines[0]))
+def _save_report(lake: Lake, lines: list[dict[str, Any]]) -> None:
+    report.save(lake.storage, lines)
+    lake.catalog.register_report(lines[0]["source_id"], report.day(lines[0]))
 
 
 def _move(storage: Storage, manifest: Manifest) -> None:
@@ -159,19 +159,19 @@ def _move(storage: Storage, manifest: Manifest) -> None:
         ) from error
 
 
-def fulfil(workspace: Workspace, manifest: Manifest, lease: Lease) -> None:
+def fulfil(lake: Lake, manifest: Manifest, lease: Lease) -> None:
     """Do what the manifest says. May be done again."""
-    entry, storage = manifest.entry, workspace.storage
-    if not workspace.ledger.has_recorded(entry.run_id):  # else every file got its name, whatever became of it since
+    entry, storage = manifest.entry, lake.storage
+    if not lake.ledger.has_recorded(entry.run_id):  # else every file got its name, whatever became of it since
         _move(storage, manifest)
     lease.confirm()  # else another may have changed the same tables since
-    workspace.catalog.apply(manifest.tables, run_id=entry.run_id, at=entry.at)
+    lake.catalog.apply(manifest.tables, run_id=entry.run_id, at=entry.at)
     storage.settle()
-    workspace.ledger.record(entry, lease)
+    lake.ledger.record(entry, lease)
     for database, table in manifest.dropped_tables:  # their rows are elsewhere now, or wanted no more
-        workspace.catalog.drop(database, table)
+        lake.catalog.drop(database, table)
     for path in (*entry.removed_data_files, *entry.removed_index_files):  # nobody is told of them any more
         storage.delete(path)
-    _save_report(workspace, entry.report)
-    workspace.runs.finished(entry.run_id, entry.report, entry.at)
+    _save_report(lake, entry.report)
+    lake.runs.finished(entry.run_id, entry.report, entry.at)
     storage.delete_folder(f"{STAGE}/{entry.run_id}")

@@ -24,14 +24,14 @@ from eventlake.sync.steps import Steps
 
 def manifest_of_drop(steps: Steps, segment_type: str, head: report.RunHead) -> Manifest:
     """All that dropping a table does to the lake."""
-    workspace, source = steps.workspace, steps.job.source
-    tables = [table for table in workspace.catalog.tables(source.id) if table.segment_type == segment_type]
+    lake, connection = steps.lake, steps.job.connection
+    tables = [table for table in lake.catalog.tables(connection.source.id) if table.segment_type == segment_type]
     if not tables:
-        raise NotFoundError(f"{source.slug} has no table {segment_type!r}", fix="see `eventlake tables`")
-    found = index_of(workspace, source)
+        raise NotFoundError(f"{connection.name} has no table {segment_type!r}", fix="see `eventlake tables`")
+    found = index_of(lake, connection)
     index = steps.with_index(found, lambda sound, made: _index_without(steps, segment_type, sound, made))
-    finish_ns = workspace.clock.now_ns()
-    files = workspace.ledger.data_files(source.id, segment_type)
+    finish_ns = lake.clock.now_ns()
+    files = lake.ledger.data_files(connection.source.id, segment_type)
     rows = sum(file.rows for file in files)
     nothing = {"files": 0, "bytes": 0, "dropped_rows": rows}
     books = {"staged": 0, **Books().as_report()}
@@ -56,7 +56,7 @@ def manifest_of_drop(steps: Steps, segment_type: str, head: report.RunHead) -> M
         extra["reindexed"] = index.made.as_report
     entry = Entry(
         run_id=head.run_id,
-        source_id=source.id,
+        source_id=connection.source.id,
         at=finish_ns // 1000,
         report=report.finished(head, finish_ns, [line], extra),
         removed_data_files=[file.path for file in files],
@@ -80,7 +80,7 @@ class _Index(NamedTuple):
 
 def _index_without(steps: Steps, table: str, index: Index, made: Reindexed) -> _Index:
     """The index without the messages of a table. A file keeps its time, by which copies are looked for."""
-    storage, key = steps.workspace.storage, np.uint64(ids.table_key(table))
+    storage, key = steps.lake.storage, np.uint64(ids.table_key(table))
     parts = [(part, made.synced_at) for part in made.parts]
     whole, changed = [], list(made.replaced)
     for file in index.sound:
@@ -96,7 +96,7 @@ def _index_without(steps: Steps, table: str, index: Index, made: Reindexed) -> _
     # What is left of a run's index is no longer what the run reported: all of it belongs to the drop.
     runs = {file.run_id for file in changed}
     return _Index(
-        named(parts, steps.job.source.id, steps.run_id),
+        named(parts, steps.job.connection.source.id, steps.run_id),
         [file for file in whole if file.run_id in runs],
         [file.path for file in changed],
         made,

@@ -22,6 +22,7 @@ EXAMPLES = 10  # message ids that are named where a partition differs
 @dataclass(frozen=True)
 class InspectContext:
     storage: Storage
+    archive: Storage  # where raw files are
     partition_width: int
 
 
@@ -45,7 +46,7 @@ class FileSeen(NamedTuple):
 
 
 def inspect_raw(context: InspectContext, paths: Sequence[str]) -> list[FileSeen]:
-    return [FileSeen(path, context.storage.digest(path)) for path in paths]
+    return [FileSeen(path, context.archive.digest(path)) for path in paths]
 
 
 def inspect_data(context: InspectContext, paths: Sequence[str]) -> list[FileSeen]:
@@ -157,7 +158,7 @@ def names_of(context: InspectContext, nameless: Nameless) -> dict[bytes, str]:
     """The message ids that the raw archive has for some hashes."""
     names: dict[bytes, str] = {}
     for path in nameless.raw_files:
-        with suppress(UnreadableFileError), opened(context.storage, path) as raw:
+        with suppress(UnreadableFileError), opened(context.archive, path) as raw:
             for block in read_lines(raw):
                 for line in block.lines if isinstance(block, Lines) else ():
                     message_id = _sent_id(line)

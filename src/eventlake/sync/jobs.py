@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass, field, replace
 
-from eventlake.control.sources import Source
+from eventlake.control.connections import Connection
 from eventlake.events.instants import FIRST, LAST
 from eventlake.schema.types import ColumnType
 from eventlake.sync.dedupe import Mode
@@ -13,7 +13,7 @@ from eventlake.sync.staged import Scope
 class Job:
     """One run of one source."""
 
-    source: Source  # with the settings that hold after the run
+    connection: Connection  # with the settings that hold after the run
     mode: Mode = Mode.SYNC
     scope: Scope | None = None
     asked_from: int | None = None  # as the user gave it, for the report
@@ -32,44 +32,46 @@ class Job:
         return self.mode is not Mode.SYNC
 
 
-def sync(source: Source) -> Job:
+def sync(connection: Connection) -> Job:
     """Load the raw files that are not in the ledger."""
-    return Job(source)
+    return Job(connection)
 
 
-def replay(source: Source, start: int | None, stop: int | None, segment_types: frozenset[str] | None = None) -> Job:
+def replay(
+    connection: Connection, start: int | None, stop: int | None, segment_types: frozenset[str] | None = None
+) -> Job:
     """Write again, from the archive, what was received in [start, stop): whole partitions; None is no bound."""
-    width = source.settings.date_partition.width
+    width = connection.settings.date_partition.width
     first = FIRST if start is None else start // width * width
     end = LAST + 1 if stop is None else -(-stop // width) * width
-    return Job(source, Mode.REPLAY, Scope(first, end, segment_types), asked_from=start, asked_to=stop)
+    return Job(connection, Mode.REPLAY, Scope(first, end, segment_types), asked_from=start, asked_to=stop)
 
 
-def rebuild(source: Source) -> Job:
+def rebuild(connection: Connection) -> Job:
     """Write all tables of a source anew, with the settings that the given source has."""
-    return Job(source, Mode.REBUILD)
+    return Job(connection, Mode.REBUILD)
 
 
-def reindex(source: Source) -> Job:
+def reindex(connection: Connection) -> Job:
     """Write nothing anew but the index, as far as it is lost."""
-    return Job(source, Mode.REPLAY, Scope(FIRST, FIRST, frozenset()))
+    return Job(connection, Mode.REPLAY, Scope(FIRST, FIRST, frozenset()))
 
 
-def retype(source: Source, segment_type: str, column: str, new_type: ColumnType) -> Job:
+def retype(connection: Connection, segment_type: str, column: str, new_type: ColumnType) -> Job:
     """Give a column another type, and bring its whole history into it."""
-    whole_table = replay(source, None, None, frozenset({segment_type}))
+    whole_table = replay(connection, None, None, frozenset({segment_type}))
     return replace(whole_table, new_types={segment_type: {column: new_type}})
 
 
-def drop(source: Source, segment_type: str) -> Job:
+def drop(connection: Connection, segment_type: str) -> Job:
     """Remove a table from the lake, and leave its events out from then on. The raw archive stays as it is."""
-    return Job(source, dropped=segment_type)
+    return Job(connection, dropped=segment_type)
 
 
-def allow(source: Source, segment_types: frozenset[str], *, were_loaded: bool) -> Job:
+def allow(connection: Connection, segment_types: frozenset[str], *, were_loaded: bool) -> Job:
     """Let events of some tables in that were left out so far, also those of before.
 
     If they `were_loaded` once, any raw file may hold some. Else only those do of which lines were left out.
     """
-    everything = replay(source, None, None, segment_types)
+    everything = replay(connection, None, None, segment_types)
     return replace(everything, allowed=segment_types, only_left_out=not were_loaded)

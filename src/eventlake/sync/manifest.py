@@ -19,14 +19,14 @@ from eventlake.sync.jobs import Job
 from eventlake.sync.notices import notices_of
 from eventlake.sync.outcome import Outcome
 from eventlake.sync.steps import replaced_files
-from eventlake.workspace import Workspace
+from eventlake.workspace import Lake
 
 
-def manifest_of(workspace: Workspace, job: Job, head: report.RunHead, outcome: Outcome) -> Manifest:
+def manifest_of(lake: Lake, job: Job, head: report.RunHead, outcome: Outcome) -> Manifest:
     """All that the run will do to the lake."""
-    finish_ns = workspace.clock.now_ns()
-    run_id, source_id, at = head.run_id, job.source.id, finish_ns // 1000
-    known = workspace.catalog.tables(source_id)
+    finish_ns = lake.clock.now_ns()
+    run_id, source_id, at = head.run_id, job.connection.source.id, finish_ns // 1000
+    known = lake.catalog.tables(source_id)
     index = _index(job, outcome, run_id, at)
     # The lines that a replay cannot read were put aside when they came first.
     bad_lines = [] if job.is_replay else outcome.staged.quarantine
@@ -37,7 +37,7 @@ def manifest_of(workspace: Workspace, job: Job, head: report.RunHead, outcome: O
     data = [file for part in outcome.published for file in part.files]
     tables = _table_changes(known, job, outcome)
     after = {table.segment_type for table in known} | {change.segment_type for change in tables}
-    lines = report.finished(head, finish_ns, _table_lines(workspace, job, outcome), _extra(job, outcome, len(after)))
+    lines = report.finished(head, finish_ns, _table_lines(lake, job, outcome), _extra(job, outcome, len(after)))
     entry = Entry(
         run_id=run_id,
         source_id=source_id,
@@ -59,12 +59,12 @@ def manifest_of(workspace: Workspace, job: Job, head: report.RunHead, outcome: O
             )
             for file in data
         ],
-        removed_data_files=[file.path for file in replaced_files(workspace, job)],
+        removed_data_files=[file.path for file in replaced_files(lake, job)],
         index_files=list(index.values()),
         removed_index_files=_replaced_index(job, outcome),
         quarantine_files=list(quarantine.values()),
-        decisions=_decisions(workspace, job, outcome, at),
-        source_settings=job.source.settings.model_dump(mode="json") if job.mode is Mode.REBUILD else None,
+        decisions=_decisions(lake, job, outcome, at),
+        source_settings=job.connection.settings.model_dump(mode="json") if job.mode is Mode.REBUILD else None,
     )
     return Manifest(
         entry=entry,
@@ -78,14 +78,14 @@ def manifest_of(workspace: Workspace, job: Job, head: report.RunHead, outcome: O
     )
 
 
-def _decisions(workspace: Workspace, job: Job, outcome: Outcome, at: int) -> Decisions:
+def _decisions(lake: Lake, job: Job, outcome: Outcome, at: int) -> Decisions:
     """Which tables may be from now on, and which were refused. A replay meets lines that were counted before."""
     refused = outcome.staged.refused_tables
     allowed = job.allowed - refused.keys()
     if job.mode is Mode.REBUILD:  # reads everything, so it knows all
         return Decisions(refused=remembered([], refused, at))
     counted = {} if job.is_replay else refused
-    before = workspace.admission.refused(job.source.id)
+    before = lake.admission.refused(job.connection.source.id)
     rest = remembered(before, counted, at, allowed=allowed) if counted or allowed else None
     return Decisions(allowed=sorted(allowed), refused=rest)
 
@@ -95,7 +95,7 @@ def _index(job: Job, outcome: Outcome, run_id: str, now: int) -> dict[str, Index
     if job.mode is not Mode.REBUILD:  # which makes the whole index anew
         again = outcome.kept.reindexed
         parts += [(part, again.synced_at) for part in again.parts]
-    return named(parts, job.source.id, run_id)
+    return named(parts, job.connection.source.id, run_id)
 
 
 def _replaced_index(job: Job, outcome: Outcome) -> list[str]:
@@ -129,7 +129,7 @@ def _loaded_files(source_id: str, run_id: str, outcome: Outcome) -> list[LoadedF
 
 
 def _table_changes(known: Sequence[CatalogTable], job: Job, outcome: Outcome) -> list[TableChange]:
-    rules = job.source.rules
+    rules = job.connection.rules
     names = {(table.database, table.name) for table in known}
     partitions: dict[str, set[tuple[str, ...]]] = {}
     for part in outcome.published:
@@ -148,7 +148,7 @@ def _table_changes(known: Sequence[CatalogTable], job: Job, outcome: Outcome) ->
             TableChange(
                 database=rules.database,
                 table=rules.table_name(name),
-                source_id=job.source.id,
+                source_id=job.connection.source.id,
                 segment_type=name,
                 location=rules.location(name),
                 partition_keys=rules.date_partition.keys,
@@ -169,8 +169,8 @@ def _dropped(known: Sequence[CatalogTable], job: Job, changes: Sequence[TableCha
     return sorted({(table.database, table.name) for table in known} - kept)
 
 
-def _table_lines(workspace: Workspace, job: Job, outcome: Outcome) -> list[report.TableLine]:
-    rules = job.source.rules
+def _table_lines(lake: Lake, job: Job, outcome: Outcome) -> list[report.TableLine]:
+    rules = job.connection.rules
     lines = []
     for plan in outcome.plans:
         parts = [part for part in outcome.published if part.segment_type == plan.segment_type]
@@ -178,7 +178,7 @@ def _table_lines(workspace: Workspace, job: Job, outcome: Outcome) -> list[repor
         count = outcome.accounts.tables.get(plan.segment_type, Count())
         if not written and not count.duplicates:
             continue
-        known = set(workspace.catalog.partitions(rules.database, rules.table_name(plan.segment_type)))
+        known = set(lake.catalog.partitions(rules.database, rules.table_name(plan.segment_type)))
         new = sorted(written) if job.mode is Mode.REBUILD else sorted(written - known)
         extra: dict[str, Any] = {
             "books": {

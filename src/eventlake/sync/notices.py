@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Mapping, Sequence
 
-from eventlake.control.sources import Source
+from eventlake.control.connections import Connection
 from eventlake.lake.layout import LakeRules
 from eventlake.reports.words import count, either
 from eventlake.schema.names import RESCUED_COLUMN
@@ -34,8 +34,8 @@ def notices_of(job: Job, outcome: Outcome, tables: int) -> list[str]:
         told.append(f"{odd}; see {RESCUED_COLUMN}")
     wanted = job.scope.segment_types if job.scope else None
     no_room = {name: n for name, n in staged.refused_tables.items() if wanted is None or name in wanted}
-    told += left_out(job.source, accounts.whole.blocked, no_room, tables)
-    told += unforeseen_types(job.source.rules, plans, published)
+    told += left_out(job.connection, accounts.whole.blocked, no_room, tables)
+    told += unforeseen_types(job.connection.rules, plans, published)
     refused = sum(len(plan.refused) for plan in plans)
     if refused:
         one = "new column was refused (column_limit); what it would hold"
@@ -71,19 +71,20 @@ def unforeseen_types(rules: LakeRules, plans: Sequence[TablePlan], published: It
     return told[:MOST] + (more if len(told) > MOST else [])
 
 
-def left_out(source: Source, blocked: int, refused: Mapping[str, int], tables: int) -> list[str]:
+def left_out(connection: Connection, blocked: int, refused: Mapping[str, int], tables: int) -> list[str]:
     """Events whose tables were dropped or refused, and how much room is left of the `tables` that may be."""
     told = []
-    limit = source.settings.table_limit
+    limit = connection.settings.table_limit
     if blocked:
         told.append(f"{count(blocked, 'line')} of dropped tables left out; see `eventlake drop --list`")
     if refused:
         setting = "table_limit" if tables >= limit else "new_tables_per_run"
         most = sorted(refused, key=lambda name: (-refused[name], name))
         names = ", ".join(most[:5]) + (", …" if most[5:] else "")
+        lines = count(sum(refused.values()), "line")
         told.append(
             f"{count(len(refused), 'new table')} refused ({setting}): {names}; "
-            f"`eventlake allow {source.slug} --refused` loads {count(sum(refused.values()), 'line')} from quarantine"
+            f"`eventlake allow {connection.name} --refused` loads {lines} from quarantine"
         )
     if tables >= ALMOST_FULL * limit:
         told.append(f"the source has {tables:,} of at most {limit:,} tables (table_limit)")

@@ -10,10 +10,10 @@ from collections.abc import Iterator
 
 import msgspec
 
-from eventlake.control.sources import Source
+from eventlake.control.connections import Connection
 from eventlake.errors import UnknownLakeError
 from eventlake.lake.layout import COMMITS, DATA
-from eventlake.workspace import Workspace
+from eventlake.workspace import Lake
 
 _OUR_FILE = re.compile(r".*/(?P<run>\d{19})-[0-9a-f]{8}-\d+\.parquet")
 
@@ -27,48 +27,48 @@ class _Written(msgspec.Struct):
     entry: Entry
 
 
-def refuse_unknown(workspace: Workspace, source: Source | None = None) -> None:
+def refuse_unknown(lake: Lake, connection: Connection | None = None) -> None:
     """Raise UnknownLakeError if the lake holds runs that the database does not know: of one source, or of any."""
-    unknown = next(_unknown(workspace, source), None)
+    unknown = next(_unknown(lake, connection), None)
     if unknown:
         raise UnknownLakeError(
-            f"the lake in {workspace.storage.root} holds what the workspace database does not know: {unknown}. The "
+            f"the lake in {lake.storage.root} holds what the workspace database does not know: {unknown}. The "
             "database was lost, is an older copy, or another workspace writes to this lake; everything would be "
             "loaded a second time",
             fix="put the database back from its latest backup; or give this workspace a lake of its own (lake.root)",
         )
 
 
-def _unknown(workspace: Workspace, source: Source | None) -> Iterator[str]:
-    if source is not None:
-        yield from _unknown_of(workspace, source)
-    if source is None or not workspace.runs.any_finished():  # a database that finished a run was not lost since
-        ids = {known.id for known in workspace.sources.all()}
-        for name in workspace.storage.folders(COMMITS):
+def _unknown(lake: Lake, connection: Connection | None) -> Iterator[str]:
+    if connection is not None:
+        yield from _unknown_of(lake, connection)
+    if connection is None or not lake.runs.any_finished():  # a database that finished a run was not lost since
+        ids = {known.source.id for known in lake.connections}
+        for name in lake.storage.folders(COMMITS):
             source_id = name.removeprefix("source=")
-            if source_id not in ids and _is_ours(workspace, source_id):
+            if source_id not in ids and _is_ours(lake, source_id):
                 yield f"tables of a source with the id {source_id}"
-    if source is None:
-        for known in workspace.sources.all():
-            yield from _unknown_of(workspace, known)
+    if connection is None:
+        for known in lake.connections:
+            yield from _unknown_of(lake, known)
 
 
-def _is_ours(workspace: Workspace, source_id: str) -> bool:
+def _is_ours(lake: Lake, source_id: str) -> bool:
     """Whether the manifests of a source were written by this workspace; several may share a bucket."""
-    for file in workspace.storage.files(f"{COMMITS}/source={source_id}"):
-        report = msgspec.json.decode(workspace.storage.read(file.path), type=_Written).entry.report
-        return report[0].get("workspace_id") == workspace.settings.workspace_id
+    for file in lake.storage.files(f"{COMMITS}/source={source_id}"):
+        report = msgspec.json.decode(lake.storage.read(file.path), type=_Written).entry.report
+        return report[0].get("workspace_id") == lake.workspace_id
     return False
 
 
-def _unknown_of(workspace: Workspace, source: Source) -> Iterator[str]:
-    runs = workspace.runs.ids_of(source.id)
-    for file in workspace.storage.files(f"{COMMITS}/source={source.id}"):
+def _unknown_of(lake: Lake, connection: Connection) -> Iterator[str]:
+    runs = lake.runs.ids_of(connection.source.id)
+    for file in lake.storage.files(f"{COMMITS}/source={connection.source.id}"):
         run_id = file.path.rpartition("/")[2].removesuffix(".json")
         if run_id.isdigit() and run_id not in runs:
-            yield f"the manifest of run {run_id} of {source.slug}"
-    if not workspace.ledger.has_data(source.id):
-        for file in workspace.storage.files(f"{DATA}/{source.rules.source_folder}"):
+            yield f"the manifest of run {run_id} of {connection.name}"
+    if not lake.ledger.has_data(connection.source.id):
+        for file in lake.storage.files(f"{DATA}/{connection.rules.source_folder}"):
             ours = _OUR_FILE.fullmatch(file.path)
             if ours and ours["run"] not in runs:
-                yield f"data files of run {ours['run']} of {source.slug}"
+                yield f"data files of run {ours['run']} of {connection.name}"

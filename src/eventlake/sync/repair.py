@@ -4,14 +4,14 @@ from collections.abc import Collection, Sequence
 from dataclasses import replace
 
 from eventlake.catalog.base import unchanged
-from eventlake.control.sources import Source
+from eventlake.control.connections import Connection
 from eventlake.reports import report
 from eventlake.sync import jobs
 from eventlake.sync.commit import manifests
 from eventlake.sync.run import run
 from eventlake.sync.steps import Progress, Runner, no_progress
 from eventlake.sync.verify import Finding, verify
-from eventlake.workspace import Workspace
+from eventlake.workspace import Lake, Workspace
 
 _OF_INDEX = {"index_file_gone", "index_file_damaged", "index_file_changed"}
 _OF_CATALOG = {"table_missing", "partition_missing", "partition_empty", "not_in_glue"}
@@ -20,7 +20,7 @@ _OF_REPORTS = {"report_gone", "report_changed"}
 
 def repair(
     workspace: Workspace,
-    source: Source,
+    connection: Connection,
     findings: Sequence[Finding],
     runner: Runner,
     progress: Progress = no_progress,
@@ -29,19 +29,25 @@ def repair(
 
     Raw files cannot be mended, and files that are not ours are left alone: they are found again by the next `verify`.
     """
+    lake = workspace.lake(connection.lake)
     if _kinds(findings) & _OF_INDEX:
-        findings = _with_sound_index(workspace, source, findings, runner, progress)
-    with workspace.leases.held(source.id):
+        findings = _with_sound_index(workspace, connection, findings, runner, progress)
+    with lake.leases.held(connection.source.id):
         if _kinds(findings) & _OF_CATALOG:
-            _register(workspace, source, _kinds(findings))
+            _register(lake, connection, _kinds(findings))
         if _kinds(findings) & _OF_REPORTS:
-            _restore_reports(workspace, source)
+            _restore_reports(lake, connection)
     places = {finding.place for finding in findings if finding.place}
     if places:
-        width = source.settings.date_partition.width
+        width = connection.settings.date_partition.width
         numbers = [place.number for place in places]
         tables = frozenset(place.segment_type for place in places)
-        run(workspace, jobs.replay(source, min(numbers) * width, (max(numbers) + 1) * width, tables), runner, progress)
+        run(
+            workspace,
+            jobs.replay(connection, min(numbers) * width, (max(numbers) + 1) * width, tables),
+            runner,
+            progress,
+        )
 
 
 def _kinds(findings: Sequence[Finding]) -> set[str]:
@@ -49,7 +55,7 @@ def _kinds(findings: Sequence[Finding]) -> set[str]:
 
 
 def _with_sound_index(
-    workspace: Workspace, source: Source, findings: Sequence[Finding], runner: Runner, progress: Progress
+    workspace: Workspace, connection: Connection, findings: Sequence[Finding], runner: Runner, progress: Progress
 ) -> list[Finding]:
     """Make the index anew where it is lost or damaged; returns what differs from then on.
 
@@ -57,40 +63,42 @@ def _with_sound_index(
     """
     for finding in findings:
         if finding.kind in _OF_INDEX:
-            workspace.storage.delete(finding.where)  # the run finds it gone, and makes it anew from the data files
-    run(workspace, jobs.reindex(source), runner, progress)
-    return verify(workspace, source, runner, progress)
+            workspace.lake(connection.lake).storage.delete(
+                finding.where
+            )  # the run finds it gone, and makes it anew from the data files
+    run(workspace, jobs.reindex(connection), runner, progress)
+    return verify(workspace, connection, runner, progress)
 
 
-def _register(workspace: Workspace, source: Source, kinds: Collection[str]) -> None:
+def _register(lake: Lake, connection: Connection, kinds: Collection[str]) -> None:
     """Let the catalog have every table and every partition that has data, and no partition that has none."""
     if "table_missing" in kinds:
-        _restore_tables(workspace, source)
-    files = workspace.ledger.data_files(source.id)
+        _restore_tables(lake, connection)
+    files = lake.ledger.data_files(connection.source.id)
     changes = []
-    for table in workspace.catalog.tables(source.id):
+    for table in lake.catalog.tables(connection.source.id):
         ours = [file for file in files if file.segment_type == table.segment_type]
         partitions = tuple(sorted({tuple(file.partition) for file in ours}))
         changes.append(replace(unchanged(table), partitions=partitions, anew="partition_empty" in kinds))
-    workspace.catalog.apply(changes, run_id="repair", at=workspace.clock.now())
+    lake.catalog.apply(changes, run_id="repair", at=lake.clock.now())
 
 
-def _restore_tables(workspace: Workspace, source: Source) -> None:
+def _restore_tables(lake: Lake, connection: Connection) -> None:
     """Give the catalog tables back that vanished from it, with their history: manifests tell how they came to be."""
-    known = {table.segment_type for table in workspace.catalog.tables(source.id)}
-    filled = {file.segment_type for file in workspace.ledger.data_files(source.id)}
-    rules = source.rules
-    for manifest in manifests(workspace, source):
+    known = {table.segment_type for table in lake.catalog.tables(connection.source.id)}
+    filled = {file.segment_type for file in lake.ledger.data_files(connection.source.id)}
+    rules = connection.rules
+    for manifest in manifests(lake, connection):
         changes = [
             change
             for change in manifest.tables
             if change.segment_type in filled - known
             and (change.database, change.table) == (rules.database, rules.table_name(change.segment_type))
         ]
-        workspace.catalog.apply(changes, run_id=manifest.entry.run_id, at=manifest.entry.at)
+        lake.catalog.apply(changes, run_id=manifest.entry.run_id, at=manifest.entry.at)
 
 
-def _restore_reports(workspace: Workspace, source: Source) -> None:
-    for ended in workspace.runs.latest(None, source.id):
+def _restore_reports(lake: Lake, connection: Connection) -> None:
+    for ended in lake.runs.latest(None, connection.source.id):
         if ended.report:
-            report.save(workspace.storage, ended.report)
+            report.save(lake.storage, ended.report)

@@ -30,7 +30,7 @@ from eventlake.sync.manifest import manifest_of
 from eventlake.sync.outcome import Outcome
 from eventlake.sync.ownership import refuse_unknown
 from eventlake.sync.steps import Progress, Runner, Sizes, Steps, no_progress
-from eventlake.workspace import Workspace
+from eventlake.workspace import Lake, Workspace
 
 DEFAULT_SIZES = Sizes()
 REFUSALS = (InvalidSettingsError, PermissionMissingError)  # after which nothing was written
@@ -40,63 +40,62 @@ def run(
     workspace: Workspace, job: Job, runner: Runner, progress: Progress = no_progress, sizes: Sizes = DEFAULT_SIZES
 ) -> list[dict[str, Any]]:
     """Carry out a job and return the lines of its report. A run that fails is reported as well, then raised."""
-    with workspace.leases.held(job.source.id) as lease:
-        _refuse_unknown(workspace, job, lease)
-        head = _begin(workspace, job)
-        with _failure_reported(workspace, head, lease):
-            recover(workspace, job.source, lease, before=head.run_id)
-            taken = workspace.catalog.prepare(job.source.settings.database)
-            steps = Steps(workspace, job, runner, progress, head.run_id, sizes)
+    lake = workspace.lake(job.connection.lake)
+    with lake.leases.held(job.connection.source.id) as lease:
+        _refuse_unknown(lake, job, lease)
+        head = _begin(lake, job)
+        with _failure_reported(lake, head, lease):
+            recover(lake, job.connection, lease, before=head.run_id)
+            taken = lake.catalog.prepare(job.connection.settings.database)
+            steps = Steps(lake, job, runner, progress, head.run_id, sizes)
             if job.dropped is not None:
                 manifest = manifest_of_drop(steps, job.dropped, head)
             else:
-                found = discover(workspace, job)
+                found = discover(lake, job)
                 staged = steps.stage(found)
                 kept = steps.dedupe(found, staged)
                 plans = steps.plan(staged, kept, taken)
                 published = steps.publish(plans, staged, kept)
                 accounts = books.close(staged, kept, published)
                 outcome = Outcome(found, staged, kept, plans, published, accounts)
-                manifest = manifest_of(workspace, job, head, outcome)
-        with _failure_reported(
-            workspace, head, lease, REFUSALS
-        ):  # any other error may come after the manifest was written
-            promise(workspace, manifest, lease)
-        with _delay_reported(workspace, head):
-            fulfil(workspace, manifest, lease)
+                manifest = manifest_of(lake, job, head, outcome)
+        with _failure_reported(lake, head, lease, REFUSALS):  # another error may come after the manifest was written
+            promise(lake, manifest, lease)
+        with _delay_reported(lake, head):
+            fulfil(lake, manifest, lease)
     return manifest.entry.report
 
 
-def _refuse_unknown(workspace: Workspace, job: Job, lease: Lease) -> None:
+def _refuse_unknown(lake: Lake, job: Job, lease: Lease) -> None:
     """Begin no run on a lake that the database does not know. Whatever else goes wrong is reported as any failure."""
     try:
-        refuse_unknown(workspace, job.source)
+        refuse_unknown(lake, job.connection)
     except UnknownLakeError:
         raise
     except EventLakeError:
-        with _failure_reported(workspace, _begin(workspace, job), lease):
+        with _failure_reported(lake, _begin(lake, job), lease):
             raise
 
 
-def _begin(workspace: Workspace, job: Job) -> report.RunHead:
-    started_ns = workspace.clock.now_ns()
-    run_id = workspace.runs.start(job.source.id, job.kind, started_ns)
+def _begin(lake: Lake, job: Job) -> report.RunHead:
+    started_ns = lake.clock.now_ns()
+    run_id = lake.runs.start(job.connection.source.id, job.kind, started_ns)
     return report.RunHead(
-        workspace_id=workspace.settings.workspace_id,
-        source_id=job.source.id,
+        workspace_id=lake.workspace_id,
+        source_id=job.connection.source.id,
         run_id=run_id,
-        database=job.source.settings.database,
+        database=job.connection.settings.database,
         start_ns=started_ns,
         is_replay=job.is_replay,
         replay_from=job.asked_from,
         replay_to=job.asked_to,
-        where=workspace.where,
+        where=lake.where,
     )
 
 
 @contextmanager
 def _failure_reported(
-    workspace: Workspace, head: report.RunHead, lease: Lease, kinds: tuple[type[BaseException], ...] = (BaseException,)
+    lake: Lake, head: report.RunHead, lease: Lease, kinds: tuple[type[BaseException], ...] = (BaseException,)
 ) -> Iterator[None]:
     """Report that a run failed, if an error of one of these kinds ends it."""
     try:
@@ -106,7 +105,7 @@ def _failure_reported(
         told = of_system(error) if isinstance(error, OSError) else error
         # On a full disk the report cannot be written either; the next start then does it.
         with suppress(EventLakeError):
-            save_failure(workspace, head.run_id, _failure(workspace, head, told))
+            save_failure(lake, head.run_id, _failure(lake, head, told))
         if told is error:
             raise
         raise told from error
@@ -123,19 +122,19 @@ def _raise_if_lost(lease: Lease, error: BaseException) -> None:
 
 
 @contextmanager
-def _delay_reported(workspace: Workspace, head: report.RunHead) -> Iterator[None]:
+def _delay_reported(lake: Lake, head: report.RunHead) -> Iterator[None]:
     """Report why a run whose manifest is written cannot be finished now; the next start goes on with it."""
     try:
         yield
     except EventLakeError as error:
         with suppress(EventLakeError):
-            save_delay(workspace, head.run_id, _failure(workspace, head, error))
+            save_delay(lake, head.run_id, _failure(lake, head, error))
         raise
 
 
-def _failure(workspace: Workspace, head: report.RunHead, error: BaseException) -> list[dict[str, Any]]:
+def _failure(lake: Lake, head: report.RunHead, error: BaseException) -> list[dict[str, Any]]:
     if isinstance(error, EventLakeError):
         problem, code = error.problem, error.code
     else:
         problem, code = f"{type(error).__name__}: {error}", InternalError.code
-    return report.failed(head, workspace.clock.now_ns(), problem, code)
+    return report.failed(head, lake.clock.now_ns(), problem, code)

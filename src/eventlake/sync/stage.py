@@ -94,7 +94,7 @@ class _Task:
     def take(self, file: RawFile) -> None:
         count = self.counts[file.number] = FileCount(file)
         try:
-            with opened(self._context.storage, file.path) as raw:
+            with opened(self._context.archive, file.path) as raw:
                 for block in read_lines(raw, self._sizes.read):
                     if isinstance(block, Lines):
                         self._add(count, block)

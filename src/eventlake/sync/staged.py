@@ -56,6 +56,7 @@ class StageContext:
 
     run_id: str
     storage: Storage
+    archive: Storage  # where raw files are
     rules: LakeRules
     known_columns: dict[str, tuple[str, ...]]
     column_limit: int

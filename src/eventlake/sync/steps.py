@@ -17,7 +17,7 @@ from eventlake.sync.jobs import Job
 from eventlake.sync.plan import PlanSizes, Staged, TablePlan
 from eventlake.sync.publish import Published, PublishSizes
 from eventlake.sync.staged import StageContext, StageSizes
-from eventlake.workspace import Workspace
+from eventlake.workspace import Lake
 
 Task = TypeVar("Task")
 Result = TypeVar("Result")
@@ -60,7 +60,7 @@ class Sizes:
 
 @dataclass(frozen=True)
 class Steps:
-    workspace: Workspace
+    lake: Lake
     job: Job
     runner: Runner
     progress: Progress
@@ -70,12 +70,13 @@ class Steps:
     def stage(self, found: Found) -> Staged:
         if not found.files:
             return Staged()
-        settings = self.job.source.settings
-        refused_before = self.workspace.admission.refused(self.job.source.id)
+        settings = self.job.connection.settings
+        refused_before = self.lake.admission.refused(self.job.connection.source.id)
         context = StageContext(
             run_id=self.run_id,
-            storage=self.workspace.storage,
-            rules=self.job.source.rules,
+            storage=self.lake.storage,
+            archive=self.lake.archive,
+            rules=self.job.connection.rules,
             known_columns={name: tuple(c.name for c in s.columns) for name, s in self._schemas().items()},
             column_limit=settings.column_limit,
             table_limit=settings.table_limit + NAMES_TO_CHOOSE_FROM,
@@ -95,16 +96,17 @@ class Steps:
 
     def _room(self, tables: int) -> plan.Room:
         """How many tables may be added: by a first sync all that the source has, by a replay what is asked for."""
-        settings = self.job.source.settings
+        settings = self.job.connection.settings
         is_bound = tables and self.job.mode is Mode.SYNC
         left = max(0, settings.table_limit - tables)
         return plan.Room(left, min(left, settings.new_tables_per_run) if is_bound else left)
 
     def _dropped(self) -> frozenset[str]:
         """The tables that are kept out."""
-        source = self.job.source
-        names = frozenset(table.segment_type for table in self.workspace.admission.dropped(source.id))
-        if names and self.workspace.sources.get(source.id).settings.table_naming is not source.settings.table_naming:
+        connection = self.job.connection
+        names = frozenset(table.segment_type for table in self.lake.admission.dropped(connection.source.id))
+        saved = self.lake.workspace.connections.of_table(self.lake.name, connection.source.id).settings
+        if names and saved.table_naming is not connection.settings.table_naming:
             raise InvalidSettingsError(
                 f"with another table_naming, the rules that keep {len(names)} dropped tables out would not hold",
                 fix="let those tables in first, and drop them again under their new names: `eventlake drop --list`",
@@ -142,7 +144,7 @@ class Steps:
         searched = [file.path for file in found.searched if file.path in sound]
         context = dedupe.DedupeContext(
             run_id=self.run_id,
-            storage=self.workspace.storage,
+            storage=self.lake.storage,
             mode=self.job.mode,
             id_segments=tuple(staged.id_segments),
             staged_paths=staged.paths,
@@ -159,15 +161,17 @@ class Steps:
         """The part of the index that is lost, made anew from the data files."""
         if not index.lost:
             return Reindexed()
-        context = ReindexContext(self.run_id, self.workspace.storage, tuple(file.path for file in index.sound))
-        files = self.workspace.ledger.data_files(self.job.source.id)
+        context = ReindexContext(self.run_id, self.lake.storage, tuple(file.path for file in index.sound))
+        files = self.lake.ledger.data_files(self.job.connection.source.id)
         tasks = reindex_tasks(file for file in files if file.segment_type != self.job.dropped)
         parts = self._spread("reindex", reindex, context, tasks)
         return Reindexed(tuple(part for part in parts if part), tuple(index.lost))
 
     def _checked(self, index: Index) -> Index:
         """The index after every file of it was read: what is damaged in it counts as lost."""
-        context = inspect.InspectContext(self.workspace.storage, self.job.source.settings.date_partition.width)
+        context = inspect.InspectContext(
+            self.lake.storage, self.lake.archive, self.job.connection.settings.date_partition.width
+        )
         all_seen = self._spread("check", inspect.inspect_index, context, [file.path for file in index.sound])
         sound = {
             file
@@ -179,7 +183,7 @@ class Steps:
     def plan(self, staged: Staged, kept: Kept, taken: Collection[str]) -> list[TablePlan]:
         self._refuse_taken(staged, taken)
         schemas = self._schemas()
-        settings = self.job.source.settings
+        settings = self.job.connection.settings
         limit, rules = settings.column_limit, settings.type_rules
         plans = []
         for name in sorted(staged.tables.keys() | kept.carried_rows.keys()):
@@ -189,13 +193,13 @@ class Steps:
 
     def _refuse_taken(self, staged: Staged, taken: Collection[str]) -> None:
         """Two must not write to one table."""
-        rules = self.job.source.rules
+        rules = self.job.connection.rules
         for name in sorted(map(rules.table_name, staged.tables)):
             if name in taken:
                 raise InvalidSettingsError(
                     f"there is a table {rules.database}.{name} in the catalog that was not made by eventlake",
-                    fix=f"choose another database: `eventlake source set {self.job.source.slug} database=…`; or drop "
-                    "that table",
+                    fix="choose another database: "
+                    f"`eventlake connection set {self.job.connection.name} database=…`; or drop that table",
                 )
 
     def publish(self, plans: Sequence[TablePlan], staged: Staged, kept: Kept) -> list[Published]:
@@ -203,24 +207,22 @@ class Steps:
             return []
         context = publish.PublishContext(
             run_id=self.run_id,
-            storage=self.workspace.storage,
-            rules=self.job.source.rules,
+            storage=self.lake.storage,
+            rules=self.job.connection.rules,
             staged_paths=staged.paths,
             dropped=tuple(kept.dropped),
             carried=tuple(kept.carried),
-            keep_rounded=self.job.source.settings.rescue_rounded,
+            keep_rounded=self.job.connection.settings.rescue_rounded,
             sizes=self.sizes.publish,
         )
-        old = {
-            name: [file.path for file in replaced_files(self.workspace, self.job, name)] for name in kept.carried_rows
-        }
+        old = {name: [file.path for file in replaced_files(self.lake, self.job, name)] for name in kept.carried_rows}
         tasks = plan.publish_tasks(plans, staged, old, self.runner.parallelism, self._rescued_at(), self.sizes.plan)
         return [part for parts in self._spread("publish", publish.publish, context, tasks) for part in parts]
 
     def _schemas(self) -> Mapping[str, TableSchema]:
         """The tables that exist, by segment type, with the types that the job asks for."""
         schemas: dict[str, TableSchema] = {}
-        for table in self.workspace.catalog.tables(self.job.source.id):
+        for table in self.lake.catalog.tables(self.job.connection.source.id):
             schema = TableSchema(tuple(c for c in table.schema.columns if c.name != RESCUED_COLUMN))
             for name, new_type in self.job.new_types.get(table.segment_type, {}).items():
                 schema = schema.with_type(name, new_type)
@@ -230,8 +232,8 @@ class Steps:
     def _rescued_at(self) -> dict[str, int]:
         """Where the tables that exist have their `_rescued_data`: every file has it there, filled or not."""
         positions = {}
-        rules = self.job.source.rules
-        for table in self.workspace.catalog.tables(self.job.source.id):
+        rules = self.job.connection.rules
+        for table in self.lake.catalog.tables(self.job.connection.source.id):
             names = [column.name for column in table.schema.columns]
             keeps_its_name = (table.database, table.name) == (rules.database, rules.table_name(table.segment_type))
             if RESCUED_COLUMN in names and keeps_its_name:
@@ -239,13 +241,13 @@ class Steps:
         return positions
 
     def _table_keys(self, staged: Staged) -> dict[int, str]:
-        known = {table.segment_type for table in self.workspace.catalog.tables(self.job.source.id)}
+        known = {table.segment_type for table in self.lake.catalog.tables(self.job.connection.source.id)}
         return {ids.table_key(name): name for name in known | staged.tables.keys()}
 
     def _spread(
         self, step: str, function: Callable[[Context, Task], Result], context: Context, tasks: Sequence[Task]
     ) -> list[Result]:
-        self.workspace.runs.at_step(self.run_id, step)
+        self.lake.runs.at_step(self.run_id, step)
         self.progress(step, 0, len(tasks))
         try:
             results = self.runner.run(function, context, tasks, lambda done: self.progress(step, done, len(tasks)))
@@ -255,12 +257,12 @@ class Steps:
         return results
 
 
-def replaced_files(workspace: Workspace, job: Job, segment_type: str | None = None) -> list[LakeFile]:
+def replaced_files(lake: Lake, job: Job, segment_type: str | None = None) -> list[LakeFile]:
     """The data files that a replay writes anew; none for a sync."""
     if not job.is_replay:
         return []
     scope = job.scope
-    files = workspace.ledger.data_files(job.source.id, segment_type)
+    files = lake.ledger.data_files(job.connection.source.id, segment_type)
     if scope is None:
         return files
     return [

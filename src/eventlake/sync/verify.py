@@ -8,8 +8,8 @@ spread over Spark. What differs is named: which file, which table and hour, how 
 from collections.abc import Callable, Iterator, Sequence
 from typing import NamedTuple, TypeVar
 
+from eventlake.control.connections import Connection
 from eventlake.control.ledger import IndexFile
-from eventlake.control.sources import Source
 from eventlake.lake import ids
 from eventlake.lake.layout import DATA
 from eventlake.reports import report, words
@@ -17,7 +17,7 @@ from eventlake.sync import inspect
 from eventlake.sync.inspect import InspectContext, Messages, Nameless, Suspect
 from eventlake.sync.ownership import refuse_unknown
 from eventlake.sync.steps import Progress, Runner, no_progress
-from eventlake.workspace import Workspace
+from eventlake.workspace import Lake, Workspace
 
 Task = TypeVar("Task")
 Result = TypeVar("Result")
@@ -39,24 +39,27 @@ class Finding(NamedTuple):
     place: Place | None = None
 
 
-def verify(workspace: Workspace, source: Source, runner: Runner, progress: Progress = no_progress) -> list[Finding]:
-    """Everything that differs for one source; an empty list is good news. No run goes on meanwhile."""
-    with workspace.leases.held(source.id):
-        refuse_unknown(workspace, source)
-        checks = _Checks(workspace, source, runner, progress)
+def verify(
+    workspace: Workspace, connection: Connection, runner: Runner, progress: Progress = no_progress
+) -> list[Finding]:
+    """Everything that differs for one connection; an empty list is good news. No run goes on meanwhile."""
+    lake = workspace.lake(connection.lake)
+    with lake.leases.held(connection.source.id):
+        refuse_unknown(lake, connection)
+        checks = _Checks(lake, connection, runner, progress)
         found = (*checks.raw_files(), *checks.data_files(), *checks.partitions(), *checks.messages(), *checks.runs())
     return list(found)
 
 
 class _Checks:
-    def __init__(self, workspace: Workspace, source: Source, runner: Runner, progress: Progress) -> None:
-        self._workspace = workspace
-        self._source = source
+    def __init__(self, lake: Lake, connection: Connection, runner: Runner, progress: Progress) -> None:
+        self._lake = lake
+        self._connection = connection
         self._runner = runner
         self._progress = progress
-        self._context = InspectContext(workspace.storage, source.settings.date_partition.width)
-        self._files = workspace.ledger.data_files(source.id)
-        self._raw = workspace.ledger.raw_files(source.id)
+        self._context = InspectContext(lake.storage, lake.archive, connection.settings.date_partition.width)
+        self._files = lake.ledger.data_files(connection.source.id)
+        self._raw = lake.ledger.raw_files(connection.source.id)
         self._data_seen: dict[str, Messages] = {}
 
     def raw_files(self) -> Iterator[Finding]:
@@ -96,31 +99,31 @@ class _Checks:
                 rows = f"{words.count(file.rows, 'row')} when it was written, {now.messages.rows:,} now"
                 yield Finding("data_file_changed", file.path, rows, place)
             self._data_seen[file.path] = now.messages or Messages()
-        for stored in self._workspace.storage.files(f"{DATA}/{self._source.rules.source_folder}"):
+        for stored in self._lake.storage.files(f"{DATA}/{self._connection.rules.source_folder}"):
             if stored.path not in self._data_seen:
                 yield Finding("foreign_file", stored.path, "not written by a run; readers that list the folder see it")
 
     def partitions(self) -> Iterator[Finding]:
         """Tables and partitions that the catalog lacks, and partitions that it has without data."""
-        tables = self._workspace.catalog.tables(self._source.id)
-        rules = self._source.rules
+        tables = self._lake.catalog.tables(self._connection.source.id)
+        rules = self._connection.rules
         for name in sorted({file.segment_type for file in self._files} - {table.segment_type for table in tables}):
             rows = sum(file.rows for file in self._files if file.segment_type == name)
             detail = f"not in the catalog, though it has {words.count(rows, 'row')}"
             yield Finding("table_missing", f"{rules.database}.{rules.table_name(name)}", detail)
         for table in tables:
-            known = set(self._workspace.catalog.partitions(table.database, table.name))
+            known = set(self._lake.catalog.partitions(table.database, table.name))
             filled = {tuple(file.partition) for file in self._files if file.segment_type == table.segment_type}
             for values in sorted(filled - known):
                 yield Finding("partition_missing", f"{table.database}.{table.name}", "/".join(values))
             for values in sorted(known - filled):
                 yield Finding("partition_empty", f"{table.database}.{table.name}", "/".join(values))
-        for name, problem in self._workspace.catalog.not_shown(self._source.id):
+        for name, problem in self._lake.catalog.not_shown(self._connection.source.id):
             yield Finding("not_in_glue", name, problem)
 
     def messages(self) -> Iterator[Finding]:
         """Partitions whose rows are not those of the index, and an index that is not what was loaded."""
-        files = self._workspace.ledger.index_files(self._source.id)
+        files = self._lake.ledger.index_files(self._connection.source.id)
         expected: dict[tuple[int, int], Messages] = {}
         there = []
         all_seen = self._spread("index", inspect.inspect_index, [file.path for file in files])
@@ -146,7 +149,7 @@ class _Checks:
             added[file.run_id] = added.get(file.run_id, Messages()).plus(
                 Messages(file.messages, int(file.checksum, 16))
             )
-        for run in self._workspace.runs.latest(None, self._source.id):
+        for run in self._lake.runs.latest(None, self._connection.source.id):
             # What a drop left of the index is from many runs.
             if run.report and run.run_id in added and run.kind != "drop":
                 books = run.report[0]["books"]
@@ -161,7 +164,7 @@ class _Checks:
 
     def _suspects(self, expected: dict[tuple[int, int], Messages], index: tuple[str, ...]) -> Iterator[Finding]:
         width = self._context.partition_width
-        names = {ids.table_key(t.segment_type): t for t in self._workspace.catalog.tables(self._source.id)}
+        names = {ids.table_key(t.segment_type): t for t in self._lake.catalog.tables(self._connection.source.id)}
         files: dict[tuple[int, int], list[str]] = {}
         found: dict[tuple[int, int], Messages] = {}
         for file in self._files:
@@ -179,7 +182,7 @@ class _Checks:
         sent = self._names([digest for part in apart for digest in part.missing_hashes], suspects)
         for suspect, part in zip(suspects, apart, strict=True):
             table = names[ids.table_key(suspect.segment_type)]
-            hour = "/".join(self._source.settings.date_partition.values(suspect.number))
+            hour = "/".join(self._connection.settings.date_partition.values(suspect.number))
             detail = f"{words.count(part.missing, 'row')} missing, {part.extra:,} too many"
             if part.missing:
                 told = [sent.get(digest, f"hash {digest.hex()}") for digest in part.missing_hashes]
@@ -206,12 +209,12 @@ class _Checks:
 
     def runs(self) -> Iterator[Finding]:
         """Runs whose report is gone or is not what the database has."""
-        for run in self._workspace.runs.latest(None, self._source.id):
+        for run in self._lake.runs.latest(None, self._connection.source.id):
             if run.report:
                 path = report.path(run.report[0])
-                if self._workspace.storage.stat(path) is None:
+                if self._lake.storage.stat(path) is None:
                     yield Finding("report_gone", path, "the report of a run")
-                elif self._workspace.storage.read(path) != report.encoded(run.report):
+                elif self._lake.storage.read(path) != report.encoded(run.report):
                     yield Finding("report_changed", path, "not what the run reported")
 
     def _spread(

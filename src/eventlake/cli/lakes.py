@@ -1,0 +1,44 @@
+"""`eventlake lake`: the places where tables live."""
+
+from typing import Annotated
+
+import typer
+
+from eventlake.cli import doctor, output, state
+from eventlake.cli.state import JsonFlag
+from eventlake.settings import DEFAULT_LAKE
+
+app = typer.Typer(no_args_is_help=True, help="Lakes: the places where tables live, as eventlake.toml names them.")
+
+
+@app.command(name="list")
+def list_lakes(as_json: JsonFlag = False) -> None:
+    """Show the lakes and the sources that are connected to them."""
+    place = state.workspace()
+    connections = place.connections.all()
+    shown = [
+        {
+            "lake": lake.name,
+            "root": lake.storage.root,
+            "catalog": lake.settings.catalog.kind,
+            "runner": lake.settings.runner.kind,
+            "sources": [one.source.slug for one in connections if one.lake == lake.name],
+        }
+        for lake in place.lakes.values()
+    ]
+    if as_json:
+        output.print_json(shown)
+    else:
+        rows = [(one["lake"], one["root"], one["catalog"], one["runner"], ", ".join(one["sources"])) for one in shown]
+        output.table(None, ("lake", "root", "catalog", "runner", "sources"), rows)
+
+
+@app.command()
+def check(
+    name: Annotated[str, typer.Argument(metavar="[LAKE]", help="The lake.")] = DEFAULT_LAKE, as_json: JsonFlag = False
+) -> None:
+    """Try every part of a lake that a sync needs, one after the other: storage, catalog and runner, each with its fix.
+
+    Example: eventlake lake check aws
+    """
+    doctor.show(doctor.examined(state.lake(name)), as_json)

@@ -1,0 +1,253 @@
+"""Connections: which sources go to which lakes, and how."""
+
+from collections.abc import Callable, Collection, Iterable
+from typing import NamedTuple
+
+import sqlalchemy as sa
+
+from eventlake.control import database as db
+from eventlake.control.settings import FIXED_ONCE_LOADED, ConnectionSettings, changed
+from eventlake.control.sources import Source, Sources
+from eventlake.errors import InvalidSettingsError, NotFoundError
+from eventlake.lake.layout import LakeRules
+from eventlake.schema.names import RESERVED_DATABASES, database_name
+from eventlake.settings import DEFAULT_LAKE
+
+
+class Connection(NamedTuple):
+    """A source in a lake."""
+
+    source: Source
+    lake: str
+    enabled: bool
+    settings: ConnectionSettings
+
+    @property
+    def name(self) -> str:
+        """What people call it: the source, and the lake unless it is the default one."""
+        return self.source.slug if self.lake == DEFAULT_LAKE else f"{self.source.slug}/{self.lake}"
+
+    @property
+    def rules(self) -> LakeRules:
+        settings = self.settings
+        return LakeRules(
+            source_folder=self.source.slug if settings.partition_by_slug else self.source.id,
+            database=settings.database,
+            table_prefix=settings.table_prefix,
+            date_partition=settings.date_partition,
+            naming=settings.table_naming,
+        )
+
+
+class Connections:
+    """The connections that a workspace database knows; `lakes` are the names of the lakes that there are."""
+
+    def __init__(self, engine: sa.Engine, sources: Sources, lakes: Collection[str], now: Callable[[], int]) -> None:
+        self._engine = engine
+        self._sources = sources
+        self._lakes = lakes
+        self._now = now
+
+    def all(self) -> list[Connection]:
+        """In order of sources, the default lake first."""
+        return self._select(db.connections.c.connected)
+
+    def of_lake(self, lake: str) -> list[Connection]:
+        """Also those that were disconnected: their tables are still there."""
+        return self._select(db.connections.c.lake == lake)
+
+    def find(self, name: str) -> list[Connection]:
+        """SOURCE: all connections of a source. SOURCE/LAKE: that one."""
+        slug, slash, lake = name.partition("/")
+        source = self._sources.get(slug)
+        if slash:
+            self._check_lake(lake)
+        of_source = [connection for connection in self.all() if connection.source.id == source.id]
+        found = [connection for connection in of_source if not slash or connection.lake == lake]
+        if not found:
+            connected = ", ".join(connection.lake for connection in of_source)
+            raise NotFoundError(
+                f"{source.slug} is not connected to {f'the lake {lake!r}' if slash else 'any lake'}",
+                fix=f"`eventlake connect {source.slug}{f' {lake}' if slash else ''}`"
+                + (f"; it is connected to: {connected}" if connected else ""),
+            )
+        return found
+
+    def get(self, name: str) -> Connection:
+        """The one connection that is meant; a source that has several must be named with its lake."""
+        found = self.find(name)
+        if len(found) > 1:
+            raise InvalidSettingsError(
+                f"{name} is connected to {len(found)} lakes",
+                fix="name one: " + " or ".join(f"{one.source.slug}/{one.lake}" for one in found),
+            )
+        return found[0]
+
+    def of_table(self, lake: str, source_id: str) -> Connection:
+        """The connection whose tables these are, connected or not."""
+        return next(one for one in self.of_lake(lake) if one.source.id == source_id)
+
+    def add_source(
+        self, slug: str, *, source_id: str | None = None, name: str | None = None, lake: str = DEFAULT_LAKE
+    ) -> tuple[Connection, str]:
+        """A new source, connected to a lake, and its write key, which is not stored and cannot be shown again."""
+        source = self._sources.new(slug, source_id=source_id, name=name)
+        wanted = self._new(source, lake)
+        self._check(wanted, None)
+        with self._engine.begin() as connection:
+            key = self._sources.insert(connection, source)
+            self._put(connection, wanted)
+        return wanted, key
+
+    def connect(
+        self, slug: str, lake: str = DEFAULT_LAKE, changes: dict[str, str] | None = None, *, like: str | None = None
+    ) -> Connection:
+        """Connect a source to a lake, with the settings of another connection if it shall be like that.
+
+        A source that was in the lake before goes on where it ended.
+        """
+        source = self._sources.get(slug)
+        before = next((one for one in self.of_lake(lake) if one.source.id == source.id), None)
+        if before and before in self.all():
+            raise InvalidSettingsError(
+                f"{source.slug} is connected to the lake {lake!r} already",
+                fix=f"`eventlake connection set {before.name} KEY=VALUE…` changes its settings",
+            )
+        base = before or self._new(source, lake)
+        settings = self._copied(self.get(like), base) if like else base.settings
+        wanted = base._replace(enabled=True, settings=changed(settings, changes or {}))
+        self._check(wanted, before)
+        with self._engine.begin() as connection:
+            self._put(connection, wanted)
+        return wanted
+
+    def disconnect(self, name: str) -> Connection:
+        """Load nothing of a source into a lake any more. Its tables stay; so do its books, for when it comes back."""
+        found = self.get(name)
+        with self._engine.begin() as connection:
+            here = _here(found)
+            if self._has(db.runs, found):
+                connection.execute(db.connections.update().where(here).values(connected=False, enabled=False))
+            else:
+                connection.execute(db.connections.delete().where(here))
+        return found
+
+    def change(self, name: str, changes: dict[str, str]) -> Connection:
+        """Change settings; one that would break the tables that exist is refused."""
+        before, wanted = self.get(name), self.preview(name, changes)
+        self._check(wanted, before)
+        self._save(wanted)
+        return wanted
+
+    def copy(self, origin: str, name: str) -> Connection:
+        """Give a connection the settings of another."""
+        before = self.get(name)
+        wanted = before._replace(settings=self._copied(self.get(origin), before))
+        self._check(wanted, before)
+        self._save(wanted)
+        return wanted
+
+    def preview(self, name: str, changes: dict[str, str]) -> Connection:
+        """The connection as it would be with other settings, checked but not saved; it may break existing tables."""
+        before = self.get(name)
+        wanted = before._replace(settings=changed(before.settings, changes))
+        self._check_database(wanted, before)
+        return wanted
+
+    def enable(self, name: str, enabled: bool) -> Connection:
+        wanted = self.get(name)._replace(enabled=enabled)
+        self._save(wanted)
+        return wanted
+
+    def _new(self, source: Source, lake: str) -> Connection:
+        self._check_lake(lake)
+        return Connection(source, lake, True, ConnectionSettings(database=database_name(source.slug)))
+
+    def _put(self, connection: sa.Connection, wanted: Connection) -> None:
+        row = {
+            "source_id": wanted.source.id,
+            "lake": wanted.lake,
+            "enabled": wanted.enabled,
+            "connected": True,
+            "settings": wanted.settings.model_dump(mode="json"),
+            "created_at": self._now(),
+        }
+        db.upsert(connection, db.connections, [row])
+
+    def _copied(self, origin: Connection, target: Connection) -> ConnectionSettings:
+        """The settings of one connection for another. What a database is called belongs to its source."""
+        same = origin.source.id == target.source.id
+        return origin.settings if same else origin.settings.model_copy(update={"database": target.settings.database})
+
+    def _check_lake(self, lake: str) -> None:
+        if lake not in self._lakes:
+            raise NotFoundError(
+                f"there is no lake {lake!r}",
+                fix=f"use one of {', '.join(self._lakes)}; a new one gets a section [lakes.NAME] in eventlake.toml",
+            )
+
+    def _check(self, wanted: Connection, before: Connection | None) -> None:
+        self._check_database(wanted, before)
+        if before is None or not self._has(db.data_files, before):
+            return
+        old, new = before.settings.model_dump(mode="json"), wanted.settings.model_dump(mode="json")
+        breaking = [name for name in FIXED_ONCE_LOADED if new[name] != old[name]]
+        if breaking:
+            given = " ".join(
+                f"--set {name}={str(new[name]).lower() if new[name] is True else new[name]}" for name in breaking
+            )
+            raise InvalidSettingsError(
+                f"changing {', '.join(breaking)} of {wanted.name!r} would break its existing tables",
+                fix=f"`eventlake replay {wanted.name} --all {given}` writes all tables anew from the raw archive",
+            )
+
+    def _check_database(self, wanted: Connection, before: Connection | None) -> None:
+        """Two connections of a lake share a database only if no table of one can have the name of one of the other."""
+        name = wanted.settings.database
+        if name in RESERVED_DATABASES and (before is None or before.settings.database != name):
+            raise InvalidSettingsError(
+                f"the database cannot be called {name!r}: DuckDB keeps that name for itself",
+                fix=f"choose any other name than {', '.join(sorted(RESERVED_DATABASES))}; the database of a new source "
+                "is called like its slug",
+            )
+        _check_apart(wanted, self.of_lake(wanted.lake))
+
+    def _save(self, wanted: Connection) -> None:
+        row = {"enabled": wanted.enabled, "settings": wanted.settings.model_dump(mode="json")}
+        with self._engine.begin() as connection:
+            connection.execute(db.connections.update().where(_here(wanted)).values(row))
+
+    def _has(self, table: sa.Table, found: Connection) -> bool:
+        here = sa.and_(table.c.lake == found.lake, table.c.source_id == found.source.id)
+        with self._engine.connect() as connection:
+            return bool(connection.scalar(sa.select(sa.exists().where(here))))
+
+    def _select(self, condition: sa.ColumnElement[bool]) -> list[Connection]:
+        sources = {source.id: source for source in self._sources.all()}
+        with self._engine.connect() as connection:
+            rows = connection.execute(sa.select(db.connections).where(condition)).all()
+        found = [
+            Connection(sources[row.source_id], row.lake, row.enabled, ConnectionSettings.model_validate(row.settings))
+            for row in rows
+        ]
+        return sorted(found, key=lambda one: (one.source.slug, one.lake != DEFAULT_LAKE, one.lake))
+
+
+def _here(found: Connection) -> sa.ColumnElement[bool]:
+    return sa.and_(db.connections.c.source_id == found.source.id, db.connections.c.lake == found.lake)
+
+
+def _check_apart(wanted: Connection, others: Iterable[Connection]) -> None:
+    """Refuse a connection if one of its tables could have the name of a table of another."""
+    mine = wanted.settings.table_prefix
+    for other in others:
+        theirs = other.settings.table_prefix
+        if other.source.id == wanted.source.id or other.settings.database != wanted.settings.database:
+            continue
+        apart = mine and theirs and not f"{mine}_".startswith(f"{theirs}_") and not f"{theirs}_".startswith(f"{mine}_")
+        if not apart:
+            raise InvalidSettingsError(
+                f"the database {wanted.settings.database!r} of {wanted.name!r} belongs to the source "
+                f"{other.source.slug!r}",
+                fix="choose another database, or give both sources table prefixes that do not begin alike",
+            )

@@ -1,0 +1,83 @@
+"""The runner that a lake's settings ask for."""
+
+import functools
+from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import dataclass
+from pathlib import Path
+
+from eventlake.aws.session import AwsOptions
+from eventlake.errors import InvalidSettingsError
+from eventlake.runners.cluster_driver import described
+from eventlake.runners.emr import Emr, EmrStep, TransientCluster
+from eventlake.runners.emr_serverless import Serverless, ServerlessJob
+from eventlake.runners.package import Package, Target, provide
+from eventlake.runners.remote import Launcher, RemoteRunner
+from eventlake.runners.spark import SparkRunner
+from eventlake.runners.submission import Submission
+from eventlake.runners.wire import Steps
+from eventlake.settings import EmrRunnerSettings, EmrServerlessRunnerSettings, RunnerSettings
+from eventlake.storage.base import Storage
+from eventlake.storage.s3 import S3Storage
+
+OnEmr = EmrRunnerSettings | EmrServerlessRunnerSettings
+
+
+@dataclass(frozen=True)
+class Surroundings:
+    """What runners need of the lake that they work for and of the workspace around it."""
+
+    storage: Storage
+    archive: Storage
+    aws: AwsOptions
+    folder: Path  # of the workspace
+    talk: Callable[[str], None] = lambda _text: None
+    busy: Callable[[str], AbstractContextManager[object]] = nullcontext  # shows that something takes long
+
+    @property
+    def spark_log(self) -> Path:
+        return self.folder / "logs" / "spark.log"
+
+
+def runner_of(
+    settings: RunnerSettings, around: Surroundings, steps: Steps, *, transient: bool = False
+) -> SparkRunner | RemoteRunner:
+    """A runner that starts when the first task comes; `transient`: if it is on EMR, on a cluster made for it."""
+    if settings.kind == "spark":
+        return SparkRunner(settings.master, settings.conf, around.spark_log, patience=settings.patience)
+    return RemoteRunner(
+        around.storage,
+        _launcher(settings, around, transient=transient),
+        steps,
+        talk=around.talk,
+        patience=settings.patience,
+    )
+
+
+def provided(settings: OnEmr, around: Surroundings) -> Package:
+    """What a cluster needs, in the lake; built and uploaded if it is not there."""
+    with around.busy("looking for the package, or building it…"):
+        target = Target(settings.python, settings.machine)
+        return provide(_bucket(around.storage), target, around.folder / "packages")
+
+
+def _launcher(settings: OnEmr, around: Surroundings, *, transient: bool) -> Launcher:
+    storage = _bucket(around.storage)
+    submission = Submission(
+        provided(settings, around),
+        storage.full,
+        settings.conf,
+        settings.python,
+        functools.partial(described, storage, _bucket(around.archive)),
+    )
+    if settings.kind == "emr-serverless":
+        application = Serverless(around.aws, settings.application_id)
+        return ServerlessJob(application, settings.execution_role_arn, submission, logs=storage.full("logs/"))
+    kind = TransientCluster if transient else EmrStep
+    return kind(Emr(around.aws), settings.cluster_id, submission)
+
+
+def _bucket(storage: Storage) -> S3Storage:
+    if not isinstance(storage, S3Storage):
+        raise InvalidSettingsError(f"{storage.root} is not in a bucket", fix="set its root to s3://bucket/prefix")
+    return storage

@@ -1,0 +1,379 @@
+"""Several lakes in a workspace: one source goes to each with settings, books and tables of its own."""
+
+import json
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from conftest import InProcess, SetClock, new_database, track
+from eventlake.archive import layout as archive
+from eventlake.control.settings import ConnectionSettings
+from eventlake.errors import (
+    BusyError,
+    ConfigurationError,
+    EventLakeError,
+    InvalidSettingsError,
+    NotFoundError,
+    UnknownLakeError,
+)
+from eventlake.query import query
+from eventlake.sync import jobs
+from eventlake.sync.run import run
+from eventlake.sync.verify import verify
+from eventlake.workspace import CONFIG, Workspace
+
+TWO = '[lakes.second]\nroot = "elsewhere"\n'
+
+
+def opened(folder: Path, settings: str = TWO) -> Workspace:
+    if not (folder / CONFIG).exists():
+        Workspace.create(folder)
+        (folder / CONFIG).write_text(f'workspace_id = "test"\ndatabase = "{new_database()}"\n{settings}')
+    return Workspace.open(folder, SetClock())
+
+
+@pytest.fixture
+def place(tmp_path: Path) -> Workspace:
+    """A workspace with two lakes and one source, which is connected to both."""
+    workspace = opened(tmp_path / "workspace")
+    workspace.connections.add_source("web", source_id="src1")
+    workspace.connections.connect("web", "second")
+    return workspace
+
+
+def put(workspace: Workspace, name: str, *lines: dict[str, Any] | bytes) -> None:
+    texts = [line if isinstance(line, bytes) else json.dumps(line).encode() for line in lines]
+    workspace.archive.write(archive.path("src1", 1_794_700_800_000_000, f"{name}.ndjson"), b"\n".join(texts))
+
+
+def sync(workspace: Workspace, name: str) -> dict[str, Any]:
+    return run(workspace, jobs.sync(workspace.connections.get(name)), InProcess())[0]
+
+
+def ids(workspace: Workspace, lake: str, table: str = "web.track_clicked") -> list[str]:
+    rows = query(workspace.lake(lake), f"select message_id from {table} order by 1").to_pylist()
+    return [row["message_id"] for row in rows]
+
+
+# A source in two lakes
+
+
+def test_each_lake_has_all_events_and_books_of_its_own(place: Workspace) -> None:
+    put(place, "1", track(message_id="m1"), track(message_id="m2"), b"no event")
+    first = sync(place, "web/default")["books"]
+    put(place, "2", track(message_id="m2"), track(message_id="m3"))
+    assert (first["lines"], first["loaded"], first["quarantined"]) == (3, 2, 1)
+    second = sync(place, "web/second")["books"]  # both files, of which the other lake has one
+    assert (second["lines"], second["loaded"], second["duplicates"], second["quarantined"]) == (5, 3, 1, 1)
+    third = sync(place, "web/default")["books"]
+    assert (third["lines"], third["loaded"], third["duplicates"]) == (2, 1, 1)
+    for name in ("default", "second"):
+        assert ids(place, name) == ["m1", "m2", "m3"]
+        quarantine = query(place.lake(name), "select content from __segment_datalake.quarantine").to_pylist()
+        assert [row["content"] for row in quarantine] == [b"no event"]
+        assert verify(place, place.connections.get(f"web/{name}"), InProcess()) == []
+    reports = query(place.lake("second"), "select distinct run_id from __segment_datalake.sync_reports").to_pylist()
+    assert [row["run_id"] for row in reports] == [run.run_id for run in place.lake("second").runs.latest(9)]
+    assert len(place.runs.latest(9)) == 3
+
+
+def test_lakes_differ_in_settings_names_and_folders(place: Workspace) -> None:
+    place.connections.change("web/second", {"date_partition": "day", "table_prefix": "x", "column_limit": "20"})
+    put(place, "1", track(message_id="m1", properties={f"p{n}": n for n in range(30)}))
+    sync(place, "web/default")
+    sync(place, "web/second")
+    (wide,) = place.lake().catalog.tables()
+    (narrow,) = place.lake("second").catalog.tables()
+    assert (wide.name, narrow.name) == ("track_clicked", "x_track_clicked")
+    assert (wide.partition_keys, narrow.partition_keys) == (("day", "hr"), ("day",))
+    assert len(wide.schema.columns) > 30 > len(narrow.schema.columns)
+    assert ids(place, "second", "web.x_track_clicked") == ["m1"]
+
+
+def test_a_replay_and_a_rebuild_of_one_lake_leave_the_other_alone(place: Workspace) -> None:
+    put(place, "1", track(message_id="m1"))
+    for name in ("default", "second"):
+        sync(place, f"web/{name}")
+    files = place.lake().ledger.data_files("src1")
+    run(place, jobs.rebuild(place.connections.preview("web/second", {"table_prefix": "y"})), InProcess())
+    assert place.connections.get("web/second").settings.table_prefix == "y"
+    assert place.connections.get("web/default").settings.table_prefix == ""
+    assert place.lake().ledger.data_files("src1") == files
+    assert (ids(place, "default"), ids(place, "second", "web.y_track_clicked")) == (["m1"], ["m1"])
+
+
+def test_a_table_that_is_dropped_from_one_lake_stays_in_the_other(place: Workspace) -> None:
+    put(place, "1", track(message_id="m1"), track("Junk", "j1"))
+    for name in ("default", "second"):
+        sync(place, f"web/{name}")
+    run(place, jobs.drop(place.connections.get("web/second"), "track_junk"), InProcess())
+    put(place, "2", track("Junk", "j2"))
+    assert sync(place, "web/second")["books"]["blocked"] == 1
+    assert sync(place, "web/default")["books"]["loaded"] == 1
+    assert ids(place, "default", "web.track_junk") == ["j1", "j2"]
+    assert [table.name for table in place.lake("second").catalog.tables()] == ["track_clicked"]
+    assert [dropped.segment_type for dropped in place.lake("second").admission.dropped("src1")] == ["track_junk"]
+    assert place.lake().admission.dropped("src1") == []
+
+
+def test_runs_of_one_source_in_two_lakes_do_not_wait_for_each_other(place: Workspace) -> None:
+    put(place, "1", track(message_id="m1"))
+    with place.lake().leases.held("src1"):
+        assert sync(place, "web/second")["books"]["loaded"] == 1
+        with pytest.raises(BusyError):
+            sync(place, "web/default")
+
+
+def test_a_lake_that_is_away_does_not_hold_up_the_other(place: Workspace) -> None:
+    put(place, "1", track(message_id="m1"))
+    (place.folder / "elsewhere").write_text("a file where the folder of the lake should be")
+    with pytest.raises(EventLakeError, match="elsewhere"):
+        sync(place, "web/second")
+    assert sync(place, "web/default")["books"]["loaded"] == 1
+    (place.folder / "elsewhere").unlink()
+    assert sync(place, "web/second")["books"]["loaded"] == 1
+
+
+def test_a_lake_can_be_built_from_the_archive_at_any_time(tmp_path: Path) -> None:
+    place = opened(tmp_path / "workspace")
+    place.connections.add_source("web", source_id="src1")
+    for number in range(3):
+        put(place, str(number), track(message_id=f"m{number}"))
+        sync(place, "web")
+    place.connections.connect("web", "second")
+    assert sync(place, "web/second")["books"]["loaded"] == 3
+    assert ids(place, "second") == ids(place, "default")
+
+
+def test_an_archive_of_its_own_serves_all_lakes(tmp_path: Path) -> None:
+    place = opened(tmp_path / "workspace", f'[archive]\nroot = "raw"\n{TWO}')
+    place.connections.add_source("web", source_id="src1")
+    place.connections.connect("web", "second")
+    put(place, "1", track(message_id="m1"))
+    for name in ("web/default", "web/second"):
+        sync(place, name)
+        connection = place.connections.get(name)
+        assert verify(place, connection, InProcess()) == []
+        assert run(place, jobs.replay(connection, None, None), InProcess())[0]["rewritten"] == 1
+    assert [path.name for path in place.folder.rglob("segment-logs")] == ["segment-logs"]
+    assert (place.folder / "raw" / "segment-logs").is_dir()
+    next((place.folder / "raw").rglob("1.ndjson")).unlink()
+    assert {finding.kind for finding in verify(place, place.connections.get("web/second"), InProcess())} == {
+        "raw_file_gone"
+    }
+
+
+def test_a_lake_that_the_database_does_not_know_is_refused_and_the_other_is_not(place: Workspace) -> None:
+    put(place, "1", track(message_id="m1"))
+    sync(place, "web/second")
+    other = opened(place.folder.parent / "other")
+    other.connections.add_source("web", source_id="src1")
+    other.connections.connect("web", "second")
+    shutil.copytree(place.folder / "elsewhere", other.folder / "elsewhere")
+    put(other, "1", track(message_id="m1"))
+    with pytest.raises(UnknownLakeError, match="elsewhere"):
+        sync(other, "web/second")
+    assert sync(other, "web/default")["books"]["loaded"] == 1
+
+
+# Connections
+
+
+def test_what_came_while_a_connection_was_disabled_is_loaded_when_it_is_enabled_again(place: Workspace) -> None:
+    put(place, "1", track(message_id="m1"))
+    sync(place, "web/default")
+    place.connections.enable("web/default", False)
+    put(place, "2", track(message_id="m2"))
+    assert [one.enabled for one in place.connections.all()] == [False, True]
+    place.connections.enable("web/default", True)
+    sync(place, "web/default")
+    assert ids(place, "default") == ["m1", "m2"]
+
+
+def test_a_source_that_is_connected_again_goes_on_where_it_ended(place: Workspace) -> None:
+    place.connections.change("web/second", {"lookback_days": "3"})
+    put(place, "1", track(message_id="m1"))
+    sync(place, "web/second")
+    place.connections.disconnect("web/second")
+    assert [one.lake for one in place.connections.all()] == ["default"]
+    assert ids(place, "second") == ["m1"]  # its tables stay
+    with pytest.raises(NotFoundError, match="not connected to the lake 'second'") as error:
+        place.connections.get("web/second")
+    assert "eventlake connect web second" in error.value.fix
+    with pytest.raises(InvalidSettingsError, match="would break its existing tables"):
+        place.connections.connect("web", "second", {"date_partition": "day"})
+    again = place.connections.connect("web", "second")
+    assert (again.enabled, again.settings.lookback_days) == (True, 3)
+    put(place, "2", track(message_id="m1"), track(message_id="m2"))
+    assert sync(place, "web/second")["books"]["loaded"] == 1
+    assert verify(place, again, InProcess()) == []
+
+
+def test_a_connection_that_never_ran_leaves_nothing_behind(place: Workspace) -> None:
+    place.connections.change("web/second", {"database": "other"})
+    place.connections.disconnect("web/second")
+    assert place.lake("second").connections == []
+    assert place.connections.connect("web", "second").settings.database == "web"
+
+
+def test_the_name_of_a_source_alone_means_its_only_connection(place: Workspace) -> None:
+    with pytest.raises(InvalidSettingsError, match="web is connected to 2 lakes") as error:
+        place.connections.get("web")
+    assert error.value.fix == "name one: web/default or web/second"
+    assert [one.name for one in place.connections.find("web")] == ["web", "web/second"]
+    place.connections.disconnect("web/default")
+    assert place.connections.get("web").lake == "second"
+    assert place.connections.get("src1/second").lake == "second"
+
+
+LIKE = {"date_partition": "day", "lookback_days": "30", "table_prefix": "x", "database": "shared"}
+
+
+def test_a_connection_can_be_like_another(place: Workspace) -> None:
+    second = place.connections.change("web/second", LIKE)
+    place.connections.add_source("ios", source_id="src2", lake="second")
+    place.connections.disconnect("ios")
+    ios = place.connections.connect("ios", "second", {"lookback_days": "5"}, like="web/second")
+    assert ios.settings == second.settings.model_copy(update={"database": "ios", "lookback_days": 5})
+    assert place.connections.copy("web/second", "web/default").settings == second.settings  # of the same source: all
+    put(place, "1", track(message_id="m1"))
+    sync(place, "web/default")
+    place.connections.change("web/second", {"date_partition": "day_hour", "column_limit": "50"})
+    with pytest.raises(InvalidSettingsError, match="changing date_partition of 'web' would break") as error:
+        place.connections.copy("web/second", "web/default")
+    assert "eventlake replay web --all --set date_partition=day_hour" in error.value.fix
+    assert place.connections.get("web/default").settings.column_limit == 2000  # nothing of it was taken
+
+
+def test_two_connections_of_a_lake_must_not_write_one_table(place: Workspace) -> None:
+    place.connections.add_source("ios", source_id="src2")
+    with pytest.raises(InvalidSettingsError, match="'web' of 'ios/second' belongs to the source 'web'"):
+        place.connections.connect("ios", "second", {"database": "web"})
+    place.connections.change("web/second", {"database": "other"})
+    assert place.connections.connect("ios", "second", {"database": "web"}).settings.database == "web"
+    place.connections.disconnect("ios/second")
+    put(place, "1", track(message_id="m1"))
+    sync(place, "web/second")
+    place.connections.disconnect("web/second")
+    with pytest.raises(InvalidSettingsError, match="belongs to the source 'web'"):  # whose tables are still there
+        place.connections.connect("ios", "second", {"database": "other"})
+
+
+REFUSED: dict[str, tuple[Callable[[Workspace], object], str]] = {
+    "unknown lake": (lambda place: place.connections.connect("web", "third"), "there is no lake 'third'"),
+    "unknown lake of a source": (lambda place: place.connections.get("web/third"), "there is no lake 'third'"),
+    "unknown lake to look at": (lambda place: place.lake("third"), "there is no lake 'third'"),
+    "unknown source": (lambda place: place.connections.find("app"), "there is no source 'app'"),
+    "connected already": (
+        lambda place: place.connections.connect("web", "second"),
+        "web is connected to the lake 'second' already",
+    ),
+    "no such setting": (
+        lambda place: place.connections.change("web/second", {"colour": "red"}),
+        "there is no setting 'colour'",
+    ),
+    "like nothing": (lambda place: place.connections.copy("ios/second", "web/second"), "there is no source 'ios'"),
+}
+
+
+@pytest.mark.parametrize("case", REFUSED)
+def test_what_cannot_be_is_refused_in_a_sentence(place: Workspace, case: str) -> None:
+    attempt, told = REFUSED[case]
+    with pytest.raises(EventLakeError) as error:
+        attempt(place)
+    assert told in error.value.problem
+    assert error.value.fix
+
+
+def test_a_lake_that_is_no_longer_in_the_settings_is_told(place: Workspace) -> None:
+    (place.folder / CONFIG).write_text((place.folder / CONFIG).read_text().replace(TWO, ""))
+    again = Workspace.open(place.folder)
+    with pytest.raises(NotFoundError, match="there is no lake 'second'"):
+        run(again, jobs.sync(next(one for one in again.connections.all() if one.lake == "second")), InProcess())
+
+
+def test_every_setting_of_a_connection_is_kept(place: Workspace) -> None:
+    changed = place.connections.change("web/second", LIKE)
+    assert place.connections.get("web/second") == changed
+    assert changed.settings == ConnectionSettings.model_validate(changed.settings.model_dump(mode="json"))
+
+
+# The settings file
+
+LAKE = '[lakes.aws]\nroot = "s3://acme-events/lake"\n'
+WRONG = {
+    "a key of the workspace": ('databse = "x"', "databse: there is no such setting; perhaps database"),
+    "a key of a section": ("[spark]\nmastr = 'x'", "spark.mastr: there is no such setting; perhaps master"),
+    "a key of a lake": (
+        "[lakes.a]\nroot = 'a'\ntimout = 3",
+        "lakes.a.timout: there is no such setting; perhaps timeout",
+    ),
+    "a key of a kind": (
+        LAKE + 'runner = { kind = "emr", cluster = "j-1" }',
+        "lakes.aws.runner.cluster: there is no such setting; perhaps cluster_id",
+    ),
+    "a key like no other": ("xyz = 1", "xyz: there is no such setting"),
+    "no root": ("[lakes.a]\ntimeout = 3", "lakes.a.root: Field required"),
+    "no such kind": (LAKE + 'catalog = { kind = "hive" }', "lakes.aws.catalog: Input tag 'hive'"),
+    "what a kind needs": (LAKE + 'runner = { kind = "emr" }', "lakes.aws.runner.cluster_id: Field required"),
+    "a runner that needs a bucket": (
+        '[lakes.a]\nroot = "a"\nrunner = { kind = "emr", cluster_id = "j-1" }',
+        "lakes.a: runner = emr needs a lake in a bucket",
+    ),
+    "an archive that a cluster cannot read": (
+        LAKE + 'runner = { kind = "emr", cluster_id = "j-1" }',
+        "the runner of the lake aws needs a raw archive in a bucket",
+    ),
+    "one root for two": ('[lakes.a]\nroot = "./lake/"', "the lakes default and a are both in"),
+    "the default lake twice": (
+        '[lakes.default]\nroot = "a"',
+        "lakes.default: the default lake has its settings in [lake]",
+    ),
+    "a name that is none": ('[lakes."a b"]\nroot = "a"', "lakes.a b"),
+}
+
+
+@pytest.mark.parametrize("case", WRONG)
+def test_a_mistake_in_the_settings_is_told_with_its_place_and_the_nearest_key(tmp_path: Path, case: str) -> None:
+    text, told = WRONG[case]
+    (tmp_path / CONFIG).write_text(f'workspace_id = "x"\n{text}\n')
+    with pytest.raises(ConfigurationError) as error:
+        Workspace.open(tmp_path)
+    assert told in error.value.problem
+
+
+def test_a_lake_has_all_that_the_default_one_has(tmp_path: Path) -> None:
+    sections = """
+runner = "emr"
+[lake]
+root = "s3://acme-events/lake"
+timeout = 7
+[aws]
+region = "eu-west-1"
+[s3]
+path_style = true
+[catalog]
+kind = "glue"
+glue_catalog_id = "123456789012"
+[spark]
+conf = { a = "b" }
+patience = 9
+[emr]
+cluster_id = "j-1"
+machine = "aarch64"
+
+[lakes.other]
+root = "s3://acme-events/other"
+timeout = 7
+aws = { region = "eu-west-1" }
+s3 = { path_style = true }
+catalog = { kind = "glue", catalog_id = "123456789012" }
+runner = { kind = "emr", cluster_id = "j-1", machine = "aarch64", conf = { a = "b" }, patience = 9 }
+"""
+    (tmp_path / CONFIG).write_text(f'workspace_id = "x"\n{sections}')
+    default, other = Workspace.open(tmp_path).settings.all_lakes.values()
+    assert default.model_copy(update={"root": other.root}) == other
+    assert Workspace.open(tmp_path).lake("other").where == {"s3_bucket": "acme-events", "emr_cluster_id": "j-1"}
