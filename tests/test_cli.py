@@ -284,12 +284,20 @@ def test_a_setting_that_is_not_allowed_is_answered_with_what_is(
     assert [word for word in told if word not in said] == []
 
 
-def test_a_disabled_source_is_not_synced_until_it_is_enabled(small: Folder, tmp_path: Path) -> None:
+def test_a_disabled_connection_is_not_synced_until_it_is_enabled(small: Folder, tmp_path: Path) -> None:
     copy = small.copy(tmp_path / "lake")
-    copy.ask("source", "disable", "web")
+    copy.ask("connection", "disable", "web")
+    assert copy.ask("connection", "list", "--json").value[0]["enabled"] is False
+    assert "eventlake connection enable web" in copy.refused("sync", "web")
+    assert "connection enable" in copy.refused("sync")
+    copy.ask("connection", "enable", "web")
+    assert copy.ask("connection", "list", "--json").value[0]["enabled"] is True
+
+
+def test_a_source_that_is_switched_off_is_shown_so(small: Folder, tmp_path: Path) -> None:
+    copy = small.copy(tmp_path / "lake")
+    assert "its events are refused" in copy.ask("source", "disable", "web").err
     assert copy.ask("source", "list", "--json").value[0]["enabled"] is False
-    assert "eventlake source enable web" in copy.refused("sync", "web")
-    assert "source enable" in copy.refused("sync")
     copy.ask("source", "enable", "web")
     assert copy.ask("source", "list", "--json").value[0]["enabled"] is True
 

@@ -86,9 +86,9 @@ def test_no_section_is_about_a_command_that_is_gone() -> None:
 
 
 @pytest.mark.parametrize("name", ConnectionSettings.model_fields)
-def test_every_setting_of_a_source_is_described(name: str) -> None:
-    of_source = page("settings.md").partition("\n## Source\n")[2]
-    row = re.search(rf"^\| `{name}`(.*?) \|", of_source, re.MULTILINE)
+def test_every_setting_of_a_connection_is_described(name: str) -> None:
+    of_connection = page("settings.md").partition("\n## Connection\n")[2]
+    row = re.search(rf"^\| `{name}`(.*?) \|", of_connection, re.MULTILINE)
     assert row, f"docs/settings.md does not describe {name}"
     assert ("**fixed**" in row[1]) == (name in FIXED_ONCE_LOADED)
 

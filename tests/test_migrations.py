@@ -3,13 +3,16 @@
 import tarfile
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from typing import Any
 
 import pytest
 import sqlalchemy as sa
+from alembic import command
 from alembic.autogenerate import compare_metadata
+from alembic.config import Config
 from alembic.migration import MigrationContext
 
-from conftest import InProcess, new_database
+from conftest import ON_POSTGRES, InProcess, new_database
 from eventlake.catalog import embedded
 from eventlake.control import database, migrations
 from eventlake.errors import ConfigurationError
@@ -97,3 +100,52 @@ def test_a_workspace_of_an_earlier_version_goes_on(earlier: Workspace) -> None:
         assert run(earlier, jobs.replay(connection, None, None, None), InProcess())[0]["books"]["loaded"] == 0
         assert verify(earlier, connection, InProcess()) == []
     assert rows(earlier) == {"track_order_completed": 60, "page": 60, "screen": 40}
+
+
+def test_what_was_there_before_there_were_lakes_belongs_to_the_default_one(tmp_path: Path) -> None:
+    """Every row of every table, of a source that was switched off as well."""
+    address = new_database()
+    engine = sa.create_engine(database.connect(address, tmp_path).url)
+    with engine.begin() as connection:
+        for name in sa.inspect(connection).get_table_names():
+            connection.exec_driver_sql(f'DROP TABLE "{name}" CASCADE' if ON_POSTGRES else f'DROP TABLE "{name}"')
+    before = sa.MetaData()
+    with engine.begin() as connection:
+        _taken_to(connection, "0002")
+        before.reflect(connection)
+        for table in before.sorted_tables:
+            if table.name != "alembic_version":
+                connection.execute(table.insert().values({c.name: _any(c) for c in table.c}))
+    engine.dispose()
+    engine = database.connect(address, tmp_path)
+    with engine.connect() as connection:
+        tables = [*database.metadata.sorted_tables, *embedded.metadata.sorted_tables]
+        found = {table.name: connection.execute(sa.select(table)).mappings().all() for table in tables}
+    assert {name: len(rows) for name, rows in found.items()} == {table.name: 1 for table in tables}
+    assert {row["lake"] for (row,) in found.values() if "lake" in row} == {"default"}
+    for name, (row,) in found.items():
+        if name != "connections":
+            old = {column.name: _any(column) for column in before.tables[name].c if column.name in row}
+            assert dict(row) == old | ({"lake": "default"} if "lake" in row else {}) | _switched(name)
+    (connected,) = found["connections"]
+    assert (connected["enabled"], connected["connected"], connected["settings"]) == (False, True, {"a": 1})
+
+
+def _switched(name: str) -> dict[str, bool]:
+    """What was switched off was not the source's collection but its loading."""
+    return {"enabled": True} if name == "sources" else {}
+
+
+def _any(column: sa.Column[Any]) -> Any:
+    if isinstance(column.type, sa.Boolean) or column.name == "enabled":
+        return False
+    if isinstance(column.type, sa.JSON):
+        return {"a": 1}
+    return 7 if isinstance(column.type, sa.Integer) else "x"
+
+
+def _taken_to(connection: sa.Connection, step: str) -> None:
+    config = Config()
+    config.set_main_option("script_location", str(migrations.FOLDER))
+    config.attributes["connection"] = connection
+    command.upgrade(config, step)

@@ -21,7 +21,7 @@ POLL_SECONDS = 1.0
 SILENCE_SECONDS = 600.0  # after which a run is taken for dead
 
 
-class Place(Struct, frozen=True, forbid_unknown_fields=True):
+class Bucket(Struct, frozen=True, forbid_unknown_fields=True):
     """A storage as it is told: neither credentials nor a role, for nodes act in their own."""
 
     root: str
@@ -29,7 +29,7 @@ class Place(Struct, frozen=True, forbid_unknown_fields=True):
     timeout: float
 
     @classmethod
-    def of(cls, storage: S3Storage) -> "Place":
+    def of(cls, storage: S3Storage) -> "Bucket":
         return cls(storage.root, storage.options._replace(aws=AwsOptions(storage.options.aws.region)), storage.timeout)
 
     def storage(self) -> S3Storage:
@@ -39,15 +39,15 @@ class Place(Struct, frozen=True, forbid_unknown_fields=True):
 class Session(Struct, frozen=True, forbid_unknown_fields=True):
     """What the driver is told: which lake it works for, where the raw archive is, and where its session is."""
 
-    lake: Place
-    archive: Place
+    lake: Bucket
+    archive: Bucket
     folder: str
     silence: float
 
 
 def described(lake: S3Storage, archive: S3Storage, folder: str, silence: float = SILENCE_SECONDS) -> str:
     """A session as the command line takes it: as base64, for YARN takes braces and dollars for its own."""
-    session = Session(Place.of(lake), Place.of(archive), folder, silence)
+    session = Session(Bucket.of(lake), Bucket.of(archive), folder, silence)
     return base64.urlsafe_b64encode(wire.encoded(session)).decode()
 
 

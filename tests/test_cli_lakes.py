@@ -1,0 +1,141 @@
+"""`lake`, `connect`, `disconnect`, `connection`, and SOURCE/LAKE in other commands, as people and scripts meet them."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from conftest import track
+from eventlake.workspace import CONFIG
+from test_cli import Folder, ndjson
+
+
+@pytest.fixture(scope="module")
+def synced(tmp_path_factory: pytest.TempPathFactory) -> Folder:
+    """A workspace whose source is connected to two lakes, both of which are loaded by one sync."""
+    base = tmp_path_factory.mktemp("lakes")
+    Folder(base).ask("init", "place")
+    folder = Folder(base / "place")
+    with (folder.path / CONFIG).open("a") as settings:
+        settings.write('\n[lakes.second]\nroot = "second"\n')
+    folder.ask("source", "add", "web", "--id", "src1")
+    folder.ask("connect", "web", "second", "date_partition=day", "table_prefix=x")
+    (base / "events").write_bytes(ndjson(track(message_id="m1"), track(message_id="m2"), b"no event"))
+    folder.ask("import", "web", str(base / "events"))
+    folder("sync")
+    return folder
+
+
+@pytest.fixture
+def folder(synced: Folder, tmp_path: Path) -> Folder:
+    return synced.copy(tmp_path / "place")
+
+
+def test_one_sync_loads_a_source_into_all_its_lakes(synced: Folder) -> None:
+    runs = synced.ask("runs", "--json").value
+    assert {(run["source"], run["rows"]) for run in runs} == {("web", 2), ("web/second", 2)}
+    assert [run["source"] for run in synced.ask("runs", "web/second", "--json").value] == ["web/second"]
+    assert len(synced.ask("runs", "web", "--json").value) == 2
+    tables = [
+        t["table"] for lake in ("default", "second") for t in synced.ask("tables", "--lake", lake, "--json").value
+    ]
+    assert tables == ["track_clicked", "x_track_clicked"]
+    sql = "select count(*) as n from web.x_track_clicked"
+    assert synced.ask("query", sql, "--lake", "second", "--json").value == {"n": 2}
+    assert "track_clicked" in synced.refused("query", sql)  # of the default lake, which has no such table
+    report = synced.ask("report", "web/second", "--json").lines
+    assert [line["table_name"] for line in report if line["table_name"]] == ["x_track_clicked"]
+    assert "web/second" in synced.ask("report", "web/second").out
+    assert "day" in synced.ask("describe", "web.x_track_clicked", "--lake", "second").out
+
+
+def test_lakes_and_connections_are_shown(synced: Folder) -> None:
+    lakes = synced.ask("lake", "list", "--json").value
+    assert [(lake["lake"], lake["catalog"], lake["runner"], lake["sources"]) for lake in lakes] == [
+        ("default", "embedded", "spark", ["web"]),
+        ("second", "embedded", "spark", ["web"]),
+    ]
+    assert lakes[1]["root"] == str(synced.path / "second")
+    screen = synced.ask("lake", "list").out
+    assert "second" in screen
+    found = synced.ask("connection", "list", "--json").value
+    assert [(one["source"], one["lake"], one["enabled"]) for one in found] == [
+        ("web", "default", True),
+        ("web", "second", True),
+    ]
+    assert found[1]["settings"]["date_partition"] == "day"
+    assert "day_hour" in synced.ask("connection", "list").out
+
+
+def test_a_command_that_is_for_one_lake_asks_which(synced: Folder) -> None:
+    said = synced.refused("replay", "web", "--all")
+    assert "name one: web/default or web/second" in said
+    assert "there is no lake 'third'" in synced.refused("sync", "web/third")
+    assert "there is no lake 'third'" in synced.refused("tables", "--lake", "third")
+    assert "is connected to the lake 'second' already" in synced.refused("connect", "web", "second")
+
+
+def test_a_connection_that_is_disabled_is_passed_over_and_then_catches_up(folder: Folder, tmp_path: Path) -> None:
+    folder.ask("connection", "disable", "web/default")
+    assert "eventlake connection enable web" in folder.refused("sync", "web/default")
+    assert "eventlake connection enable web" in folder.refused("sync", "web")
+    (tmp_path / "more").write_bytes(ndjson(track(message_id="m3")))
+    folder.ask("import", "web", str(tmp_path / "more"))
+    assert len(folder("sync", "--json").lines) > 0
+    assert folder.query("select count(*) as n from web.track_clicked") == [{"n": 2}]
+    folder.ask("connection", "enable", "web/default")
+    loaded = folder("sync", "--json").lines
+    assert {line["row_count"] for line in loaded if line["type"] == "source"} == {1, 0}
+    assert folder.query("select count(*) as n from web.track_clicked") == [{"n": 3}]
+
+
+def test_a_lake_that_is_away_fails_alone(folder: Folder, tmp_path: Path) -> None:
+    settings = (folder.path / CONFIG).read_text()
+    (folder.path / "broken").write_text("a file, not a folder")
+    (folder.path / CONFIG).write_text(settings.replace('root = "second"', 'root = "broken/second"'))
+    (tmp_path / "more").write_bytes(ndjson(track(message_id="m3")))
+    folder.ask("import", "web", str(tmp_path / "more"))
+    answer = folder.run("sync", "--json")
+    assert answer.code == 3, answer
+    assert "web/second: " in answer.err
+    assert folder.query("select count(*) as n from web.track_clicked") == [{"n": 3}]
+    checked = folder.run("lake", "check", "second", "--json")
+    assert checked.code == 1
+    steps: dict[str, Any] = {step["step"]: step for step in json.loads(checked.out)}
+    assert steps["storage: upload to staging"]["status"] == "failed"
+    assert steps["database"]["status"] == "passed"
+
+
+def test_settings_are_changed_copied_and_kept_apart(folder: Folder) -> None:
+    told = folder.ask("connection", "set", "web/second", "lookback_days=30", "--json").value
+    assert (told["lake"], told["settings"]["lookback_days"]) == ("second", 30)
+    assert folder.ask("source", "set", "web", "column_limit=50", "--json").value["settings"]["lookback_days"] == 7
+    assert "would break its existing tables" in folder.refused("connection", "copy", "web/second", "web/default")
+    folder.ask("source", "add", "ios")
+    made = folder.ask("connect", "ios", "second", "--like", "web/second", "numbers=decimal", "--json").value
+    assert made["settings"]["table_prefix"] == "x"
+    assert (made["settings"]["database"], made["settings"]["numbers"]) == ("ios", "decimal")
+    copied = folder.ask("connection", "copy", "ios/second", "ios/default", "--json").value
+    assert copied["settings"] == made["settings"]
+
+
+def test_what_is_disconnected_stays_to_be_looked_at(folder: Folder) -> None:
+    said = folder.ask("disconnect", "web/second").err
+    assert "its tables stay" in said
+    assert [one["lake"] for one in folder.ask("connection", "list", "--json").value] == ["default"]
+    sql = "select count(*) as n from web.x_track_clicked"
+    assert folder.ask("query", sql, "--lake", "second", "--json").value == {"n": 2}
+    assert {run["source"] for run in folder.ask("runs", "--json").value} == {"web", "web/second"}
+    assert "date_partition" in folder.refused("connect", "web", "second", "date_partition=day_hour")
+    assert folder.ask("connect", "web", "second", "--json").value["settings"]["table_prefix"] == "x"
+
+
+def test_a_source_may_begin_in_another_lake(folder: Folder) -> None:
+    made = folder.ask("source", "add", "app", "--lake", "second", "--json").value
+    assert made["settings"]["database"] == "app"
+    shown = {source["slug"]: source["settings"] for source in folder.ask("source", "list", "--json").value}
+    assert shown["app"] is None
+    assert shown["web"] is not None
+    assert "is not connected to the lake 'default'" in folder.refused("source", "set", "app", "lookback_days=1")
+    assert "KEY=VALUE" in folder.refused("connect", "app", "default", "lookback_days")
