@@ -8,7 +8,7 @@ import pytest
 
 from conftest import track
 from eventlake.workspace import CONFIG
-from test_cli import Folder, ndjson
+from test_cli import Folder, failed, ndjson
 
 
 @pytest.fixture(scope="module")
@@ -139,3 +139,32 @@ def test_a_source_may_begin_in_another_lake(folder: Folder) -> None:
     assert shown["web"] is not None
     assert "is not connected to the lake 'default'" in folder.refused("source", "set", "app", "lookback_days=1")
     assert "KEY=VALUE" in folder.refused("connect", "app", "default", "lookback_days")
+
+
+def test_a_lost_database_is_given_back(folder: Folder, tmp_path: Path) -> None:
+    before = folder.ask("runs", "--json").value
+    for file in folder.path.glob("eventlake.db*"):
+        file.unlink()
+    assert "eventlake restore" in failed(folder.run("verify"), 1)
+    told = folder.ask("restore", "--json").value
+    assert [(one["source"], one["runs"], one["rows"]) for one in told["restored"]] == [
+        ("web", 1, 2),
+        ("web/second", 1, 2),
+    ]
+    assert told["unknown_sources"] == []
+    assert folder.ask("runs", "--json").value == before
+    assert "nothing to restore" in folder.ask("restore").err
+    assert folder.query("select count(*) as n from web.track_clicked") == [{"n": 2}]
+
+
+def test_what_only_the_archive_has_is_told(folder: Folder, tmp_path: Path) -> None:
+    folder.ask("source", "add", "late", "--id", "src9")
+    (tmp_path / "more").write_bytes(ndjson(track(message_id="l1")))
+    folder.ask("import", "late", str(tmp_path / "more"))
+    for file in folder.path.glob("eventlake.db*"):
+        file.unlink()
+    told = folder.ask("restore")
+    assert "src1" in told.out
+    assert "source add-key" in told.err
+    assert "src9" in told.err
+    assert "eventlake source add SLUG --id ID" in told.err

@@ -133,7 +133,7 @@ def test_what_a_manifest_says_is_done_and_may_be_done_again(lake: Lake, lease: L
     manifest = staged(lake, started(lake))
     promise(lake.place, manifest, lease)
     assert content(lake) == BEFORE
-    assert list(manifests(lake.place, lake.connection)) == [manifest]
+    assert list(manifests(lake.place, "src1")) == [manifest]
     for _ in range(2):
         fulfil(lake.place, manifest, lease)
         check_done(lake, manifest)
@@ -151,7 +151,7 @@ def test_manifests_come_in_the_order_of_their_runs(lake: Lake, lease: Lease) -> 
     ids = [started(lake) for _ in range(3)]
     for run_id in reversed(ids):
         promise(lake.place, staged(lake, run_id), lease)
-    assert [manifest.entry.run_id for manifest in manifests(lake.place, lake.connection)] == ids
+    assert [manifest.entry.run_id for manifest in manifests(lake.place, "src1")] == ids
 
 
 def test_a_manifest_that_is_there_is_not_replaced(lake: Lake, lease: Lease) -> None:

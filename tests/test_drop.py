@@ -35,7 +35,7 @@ def drop(lake: Lake) -> list[dict[str, Any]]:
 
 
 def last_manifest(lake: Lake) -> Manifest:
-    *_, last = manifests(lake.place, lake.connection)
+    *_, last = manifests(lake.place, "src1")
     return last
 
 

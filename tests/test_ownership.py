@@ -146,7 +146,10 @@ def unknown(lake: Lake, *, any_source: bool = True) -> str | None:
             "would be loaded a second time",
             error.problem,
         )
-        fix = "put the database back from its latest backup; or give this workspace a lake of its own (lake.root)"
+        fix = (
+            "put the database back from its latest backup, or let `eventlake restore` build it from the lake; or give "
+            "this workspace a lake of its own (lake.root)"
+        )
         return told[1] if told and error.fix == fix else f"{error}"
     return None
 

@@ -20,6 +20,7 @@ from eventlake.cli import (
     lakes,
     load,
     look,
+    restore,
     sources,
     state,
     verify,
@@ -107,6 +108,7 @@ app.add_typer(connections.app, name="connection")
 app.add_typer(catalog.app, name="catalog")
 app.command()(emr.package)
 app.command(name="verify")(verify.verify)
+app.command(name="restore")(restore.restore)
 app.command(name="doctor")(doctor.doctor)
 
 

@@ -121,6 +121,17 @@ class Connections:
             self._put(connection, wanted)
         return wanted
 
+    def restore(self, source_id: str, lake: str, slug: str, name: str, settings: ConnectionSettings) -> Connection:
+        """Put a connection back that the database had lost, with its source if that is lost, too."""
+        known = [source for source in self._sources.all() if source.id == source_id]
+        source = known[0] if known else self._sources.new(slug, source_id=source_id, name=name)
+        wanted = Connection(source, lake, True, settings)
+        with self._engine.begin() as connection:
+            if not known:
+                self._sources.insert_without_key(connection, source)
+            self._put(connection, wanted)
+        return wanted
+
     def disconnect(self, name: str) -> Connection:
         """Load nothing of a source into a lake any more. Its tables stay; so do its books, for when it comes back."""
         found = self.get(name)

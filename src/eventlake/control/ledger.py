@@ -115,6 +115,13 @@ class Ledger:
         with self._engine.connect() as connection:
             return bool(connection.scalar(sa.select(sa.exists().where(*conditions))))
 
+    def forget(self, source_id: str) -> None:
+        """Know nothing of a source in this lake any more, nor of its runs: for building all of it anew."""
+        tables = (db.raw_files, db.data_files, db.index_files, db.quarantine_files)
+        with self._engine.begin() as connection:
+            for table in (*tables, db.dropped_tables, db.refused_tables, db.runs):
+                connection.execute(table.delete().where(table.c.lake == self._lake, table.c.source_id == source_id))
+
     def record(self, entry: Entry, lease: Lease) -> None:
         """Make a run's changes the truth, all at once, if the source is still held."""
         with self._engine.begin() as connection:

@@ -1,6 +1,6 @@
 """The history of runs."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from contextlib import suppress
 from typing import Any, NamedTuple
 
@@ -95,6 +95,11 @@ class Runs(History):
                 connection.execute(db.runs.insert().values(**row, run_id=run_id, started_at=now_ns // 1000))
                 return run_id
         raise InternalError(f"no free id for a run of {source_id}", fix="check the workspace database")
+
+    def restore(self, runs: Iterable[Run]) -> None:
+        """Put runs back that the database had lost, all at once."""
+        with self._engine.begin() as connection:
+            db.upsert(connection, db.runs, [run._asdict() for run in runs])
 
     def at_step(self, run_id: str, step: str) -> None:
         self._update(run_id, step=step)

@@ -76,8 +76,11 @@ class Sources:
 
     def insert(self, connection: sa.Connection, source: Source) -> str:
         """Save a new source; its write key, which is not stored and cannot be shown again."""
-        connection.execute(db.sources.insert().values(**source._asdict(), created_at=self._now()))
+        self.insert_without_key(connection, source)
         return self._new_key(connection, source.id)
+
+    def insert_without_key(self, connection: sa.Connection, source: Source) -> None:
+        connection.execute(db.sources.insert().values(**source._asdict(), created_at=self._now()))
 
     def add_key(self, slug: str) -> str:
         """Another write key for a source; the others stay valid."""

@@ -98,9 +98,19 @@ def encoded(lines: list[dict[str, Any]]) -> bytes:
     return "".join(json.dumps(line, ensure_ascii=False) + "\n" for line in lines).encode()
 
 
+def decoded(content: bytes) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in content.splitlines()]
+
+
 def save(storage: Storage, lines: list[dict[str, Any]]) -> None:
     """Put a report into its place in the lake; doing it again has no effect."""
     storage.write(path(lines[0]), encoded(lines))
+
+
+def micros(text: str) -> int:
+    """Microseconds since 1970 of a time that `time_text` wrote."""
+    moment = datetime.strptime(text[:19], "%Y-%m-%d %H:%M:%S").replace(tzinfo=UTC)
+    return int(moment.timestamp()) * 1_000_000 + int(text[20:26])
 
 
 def time_text(nanoseconds: int) -> str:

@@ -16,7 +16,7 @@ from eventlake.control.connections import Connection
 from eventlake.control.leases import Lease
 from eventlake.control.ledger import Entry
 from eventlake.control.runs import Run
-from eventlake.errors import InternalError, LeaseLostError, StagingLostError
+from eventlake.errors import ConfigurationError, InternalError, LeaseLostError, StagingLostError
 from eventlake.lake.layout import COMMITS, STAGE
 from eventlake.reports import report
 from eventlake.storage.base import Storage
@@ -25,13 +25,31 @@ from eventlake.workspace import Lake
 STAGING_KEPT_NS = 14 * 86_400 * 10**9  # run ids are times, in nanoseconds
 
 
+VERSION = 2  # of manifests: the first had neither a version nor a connection
+
+
+class Noted(msgspec.Struct):
+    """A connection as a manifest notes it, for a database that has to be built anew from the lake."""
+
+    slug: str
+    name: str
+    settings: dict[str, Any]
+
+    @classmethod
+    def of(cls, connection: Connection) -> "Noted":
+        source = connection.source
+        return cls(source.slug, source.name, connection.settings.model_dump(mode="json"))
+
+
 class Manifest(msgspec.Struct):
-    """All that a run does to the lake."""
+    """All that a run does to the lake. Manifests stay, and later versions read them."""
 
     entry: Entry
     moves: list[tuple[str, str]]  # from the staging folder to the final name
     tables: list[TableChange]
     dropped_tables: list[tuple[str, str]] = []
+    connection: Noted | None = None
+    version: int = 1
 
 
 def _path(source_id: str, run_id: str) -> str:
@@ -96,19 +114,42 @@ def _manifest_of(lake: Lake, connection: Connection, run_id: str) -> Manifest | 
     path = _path(connection.source.id, run_id)
     if lake.storage.stat(path) is None:
         return None
-    manifest = _read(lake, path)
+    manifest = read_manifest(lake, path)
     is_ours = manifest.entry.report[0]["workspace_id"] == lake.workspace_id
     return manifest if is_ours else None
 
 
-def manifests(lake: Lake, connection: Connection) -> Iterator[Manifest]:
-    """What the runs of a connection did to the lake, oldest first."""
-    for file in lake.storage.files(f"{COMMITS}/source={connection.source.id}"):
-        yield _read(lake, file.path)
+def manifests(lake: Lake, source_id: str) -> Iterator[Manifest]:
+    """What the runs of a source did to the lake, oldest first."""
+    for path in manifest_paths(lake, source_id):
+        yield read_manifest(lake, path)
 
 
-def _read(lake: Lake, path: str) -> Manifest:
-    return msgspec.json.decode(lake.storage.read(path), type=Manifest)
+def manifest_paths(lake: Lake, source_id: str) -> list[str]:
+    """Where the manifests of a source are, oldest first."""
+    files = (file.path for file in lake.storage.files(f"{COMMITS}/source={source_id}"))
+    return sorted(path for path in files if run_of(path).isdigit())
+
+
+def run_of(path: str) -> str:
+    """The id of the run whose manifest this is."""
+    return path.rpartition("/")[2].removesuffix(".json")
+
+
+def read_manifest(lake: Lake, path: str) -> Manifest:
+    content = lake.storage.read(path)
+    version = msgspec.json.decode(content, type=_Versioned).version
+    if version > VERSION:
+        raise ConfigurationError(
+            f"{lake.storage.full(path)} was written by a newer version of eventlake: its form is {version}, and this "
+            f"version knows {VERSION}",
+            fix="install that version or a newer one: pip install --upgrade eventlake",
+        )
+    return msgspec.json.decode(content, type=Manifest)
+
+
+class _Versioned(msgspec.Struct):
+    version: int = 1
 
 
 def _write_late_reports(lake: Lake, connection: Connection, before: str) -> None:

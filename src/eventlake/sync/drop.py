@@ -15,7 +15,7 @@ from eventlake.lake import ids
 from eventlake.reports import report
 from eventlake.reports.words import count
 from eventlake.sync.books import Books
-from eventlake.sync.commit import Manifest
+from eventlake.sync.commit import VERSION, Manifest, Noted
 from eventlake.sync.discover import index_of
 from eventlake.sync.index import IdWriter, Index, Reindexed, named
 from eventlake.sync.notices import lost_index
@@ -66,7 +66,7 @@ def manifest_of_drop(steps: Steps, segment_type: str, head: report.RunHead) -> M
     )
     dropped = [(table.database, table.name) for table in tables]
     moves = [(written, file.path) for written, file in index.gained.items()]
-    return Manifest(entry=entry, moves=moves, tables=[], dropped_tables=dropped)
+    return Manifest(entry, moves, [], dropped, Noted.of(connection), VERSION)
 
 
 class _Index(NamedTuple):

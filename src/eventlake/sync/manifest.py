@@ -12,7 +12,7 @@ from eventlake.reports import report
 from eventlake.schema.evolve import Column
 from eventlake.schema.names import RESCUED_COLUMN
 from eventlake.schema.types import ColumnType
-from eventlake.sync.commit import Manifest
+from eventlake.sync.commit import VERSION, Manifest, Noted
 from eventlake.sync.dedupe import Count, Mode
 from eventlake.sync.index import named
 from eventlake.sync.jobs import Job
@@ -75,6 +75,8 @@ def manifest_of(lake: Lake, job: Job, head: report.RunHead, outcome: Outcome) ->
         ],
         tables=tables,
         dropped_tables=_dropped(known, job, tables),
+        connection=Noted.of(job.connection),
+        version=VERSION,
     )
 
 

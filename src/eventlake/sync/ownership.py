@@ -13,6 +13,7 @@ import msgspec
 from eventlake.control.connections import Connection
 from eventlake.errors import UnknownLakeError
 from eventlake.lake.layout import COMMITS, DATA
+from eventlake.sync.commit import manifest_paths, run_of
 from eventlake.workspace import Lake
 
 _OUR_FILE = re.compile(r".*/(?P<run>\d{19})-[0-9a-f]{8}-\d+\.parquet")
@@ -35,7 +36,8 @@ def refuse_unknown(lake: Lake, connection: Connection | None = None) -> None:
             f"the lake in {lake.storage.root} holds what the workspace database does not know: {unknown}. The "
             "database was lost, is an older copy, or another workspace writes to this lake; everything would be "
             "loaded a second time",
-            fix="put the database back from its latest backup; or give this workspace a lake of its own (lake.root)",
+            fix="put the database back from its latest backup, or let `eventlake restore` build it from the lake; or "
+            "give this workspace a lake of its own (lake.root)",
         )
 
 
@@ -46,14 +48,14 @@ def _unknown(lake: Lake, connection: Connection | None) -> Iterator[str]:
         ids = {known.source.id for known in lake.connections}
         for name in lake.storage.folders(COMMITS):
             source_id = name.removeprefix("source=")
-            if source_id not in ids and _is_ours(lake, source_id):
+            if source_id not in ids and is_ours(lake, source_id):
                 yield f"tables of a source with the id {source_id}"
     if connection is None:
         for known in lake.connections:
             yield from _unknown_of(lake, known)
 
 
-def _is_ours(lake: Lake, source_id: str) -> bool:
+def is_ours(lake: Lake, source_id: str) -> bool:
     """Whether the manifests of a source were written by this workspace; several may share a bucket."""
     for file in lake.storage.files(f"{COMMITS}/source={source_id}"):
         report = msgspec.json.decode(lake.storage.read(file.path), type=_Written).entry.report
@@ -63,9 +65,8 @@ def _is_ours(lake: Lake, source_id: str) -> bool:
 
 def _unknown_of(lake: Lake, connection: Connection) -> Iterator[str]:
     runs = lake.runs.ids_of(connection.source.id)
-    for file in lake.storage.files(f"{COMMITS}/source={connection.source.id}"):
-        run_id = file.path.rpartition("/")[2].removesuffix(".json")
-        if run_id.isdigit() and run_id not in runs:
+    for run_id in map(run_of, manifest_paths(lake, connection.source.id)):
+        if run_id not in runs:
             yield f"the manifest of run {run_id} of {connection.name}"
     if not lake.ledger.has_data(connection.source.id):
         for file in lake.storage.files(f"{DATA}/{connection.rules.source_folder}"):

@@ -88,7 +88,7 @@ def _restore_tables(lake: Lake, connection: Connection) -> None:
     known = {table.segment_type for table in lake.catalog.tables(connection.source.id)}
     filled = {file.segment_type for file in lake.ledger.data_files(connection.source.id)}
     rules = connection.rules
-    for manifest in manifests(lake, connection):
+    for manifest in manifests(lake, connection.source.id):
         changes = [
             change
             for change in manifest.tables

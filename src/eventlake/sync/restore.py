@@ -1,0 +1,151 @@
+"""Building the workspace database anew from what lies in a lake, after it was lost.
+
+Every run left a manifest, which names all that the run did. Done once more, oldest first, on empty books, they give
+ledger, catalog and history as they were. Reports tell of the runs that failed. A database that knows some of the runs,
+an old copy, is treated the same: what it knows of a source is forgotten first. The runs are put back last: as long as
+one is missing, nothing else writes to the lake, so a restore that dies is begun again.
+"""
+
+from collections.abc import Iterator, Sequence
+from typing import Any, NamedTuple
+
+from eventlake.catalog.base import TableChange
+from eventlake.catalog.embedded import EmbeddedCatalog
+from eventlake.control.connections import Connection
+from eventlake.control.leases import Lease
+from eventlake.control.runs import Run
+from eventlake.control.settings import ConnectionSettings
+from eventlake.events.envelope import CALLS
+from eventlake.lake.layout import COMMITS, REPORTS, DatePartition, TableNaming
+from eventlake.reports import report
+from eventlake.sync.commit import Manifest, Noted, manifest_paths, read_manifest, run_of
+from eventlake.sync.ownership import is_ours
+from eventlake.sync.steps import Progress, no_progress
+from eventlake.workspace import Lake, Workspace
+
+
+class Restored(NamedTuple):
+    """What was put back of one source in one lake."""
+
+    connection: Connection
+    runs: int
+    tables: int
+    rows: int
+    is_guessed: (
+        bool  # its settings are what its tables let expect: the manifests are of a version that did not note them
+    )
+
+
+def restore(workspace: Workspace, name: str, progress: Progress = no_progress) -> list[Restored]:
+    """Let the database know all that is in a lake; what it knows already is left alone."""
+    lake = workspace.lake(name)
+    return [_restored(lake, source_id, progress) for source_id in unknown_sources(lake)]
+
+
+def unknown_sources(lake: Lake) -> list[str]:
+    """The ids of the sources of which the lake has runs that the database does not know."""
+    ids = sorted(folder.removeprefix("source=") for folder in lake.storage.folders(COMMITS))
+    return [
+        source_id
+        for source_id in ids
+        if set(map(run_of, manifest_paths(lake, source_id))) - lake.runs.ids_of(source_id) and is_ours(lake, source_id)
+    ]
+
+
+def _restored(lake: Lake, source_id: str, progress: Progress) -> Restored:
+    paths = manifest_paths(lake, source_id)
+    with lake.leases.held(source_id) as lease:
+        noted = _noted(lake, paths)
+        connection = _connect(lake, source_id, noted or _guessed(lake, paths))
+        catalog = EmbeddedCatalog(lake.workspace.engine, lake.name)  # others show what they show
+        lake.ledger.forget(source_id)
+        for table in catalog.tables(source_id):
+            catalog.drop(table.database, table.name)
+        runs = {run.run_id: run for run in _reported(lake, source_id)}
+        for number, path in enumerate(paths, 1):
+            manifest = read_manifest(lake, path)
+            reported = runs.get(manifest.entry.run_id)
+            is_done = path != paths[-1] or (reported is not None and reported.status == "finished")
+            if is_done:
+                _do_again(lake, catalog, manifest, lease)
+            runs[manifest.entry.run_id] = _run(lake, manifest, is_done=is_done)
+            progress("restore", number, len(paths))
+        lake.runs.restore(runs.values())
+    rows = sum(file.rows for file in lake.ledger.data_files(source_id))
+    return Restored(connection, len(runs), len(catalog.tables(source_id)), rows, noted is None)
+
+
+def _do_again(lake: Lake, catalog: EmbeddedCatalog, manifest: Manifest, lease: Lease) -> None:
+    entry = manifest.entry
+    catalog.apply(manifest.tables, run_id=entry.run_id, at=entry.at)
+    lake.ledger.record(entry, lease)
+    for database, table in manifest.dropped_tables:
+        catalog.drop(database, table)
+
+
+def _run(lake: Lake, manifest: Manifest, *, is_done: bool) -> Run:
+    """The run of a manifest. One that is not done is carried out by the next, as after any crash."""
+    entry = manifest.entry
+    return Run(
+        run_id=entry.run_id,
+        lake=lake.name,
+        source_id=entry.source_id,
+        kind=entry.report[0].get("kind", "sync"),
+        status="finished" if is_done else "running",
+        step="commit",
+        started_at=report.micros(entry.report[0]["start_time"]),
+        finished_at=entry.at if is_done else None,
+        report=entry.report if is_done else None,
+    )
+
+
+def _reported(lake: Lake, source_id: str) -> Iterator[Run]:
+    """The runs of which the lake has a report."""
+    for file in lake.storage.files(REPORTS):
+        if f"/source={source_id}/" in file.path and file.path.endswith("/report.json"):
+            lines = report.decoded(lake.storage.read(file.path))
+            if lines and lines[0]["workspace_id"] == lake.workspace_id and report.path(lines[0]) == file.path:
+                yield _ended(lake, source_id, lines)
+
+
+def _ended(lake: Lake, source_id: str, lines: list[dict[str, Any]]) -> Run:
+    head = lines[0]
+    kind = head.get("kind", "replay" if head.get("replay") else "sync")
+    times = report.micros(head["start_time"]), report.micros(head["finish_time"])
+    return Run(head["run_id"], lake.name, source_id, kind, head["status"], "discover", *times, lines)
+
+
+def _connect(lake: Lake, source_id: str, noted: Noted) -> Connection:
+    settings = ConnectionSettings.model_validate(noted.settings)
+    return lake.workspace.connections.restore(source_id, lake.name, noted.slug, noted.name, settings)
+
+
+def _noted(lake: Lake, paths: list[str]) -> Noted | None:
+    """The connection as the newest run had it."""
+    return read_manifest(lake, paths[-1]).connection
+
+
+def _guessed(lake: Lake, paths: list[str]) -> Noted:
+    """What the tables of a source tell of its settings, where no manifest notes them."""
+    database = read_manifest(lake, paths[-1]).entry.report[0]["database"]
+    slug, settings = database.replace("_", "-").strip("-"), {"database": database}
+    for manifest in (read_manifest(lake, path) for path in reversed(paths)):
+        of_rebuild = manifest.entry.source_settings
+        if of_rebuild is not None or manifest.tables:
+            folder = manifest.tables[0].location.split("/")[2] if manifest.tables else manifest.entry.source_id
+            is_slug = folder != manifest.entry.source_id
+            return Noted(folder if is_slug else slug, slug, of_rebuild or _of_tables(manifest.tables, is_slug=is_slug))
+    return Noted(slug, slug, settings)
+
+
+def _of_tables(tables: Sequence[TableChange], *, is_slug: bool) -> dict[str, Any]:
+    table = tables[0]
+    of_tracks = [one.segment_type for one in tables if one.segment_type not in CALLS]
+    is_plain = bool(of_tracks) and not any(name.startswith("track_") for name in of_tracks)
+    return {
+        "database": table.database,
+        "table_prefix": table.table.removesuffix(table.segment_type).removesuffix("_"),
+        "date_partition": next(kind.value for kind in DatePartition if kind.keys == tuple(table.partition_keys)),
+        "partition_by_slug": is_slug,
+        "table_naming": (TableNaming.PLAIN if is_plain else TableNaming.PREFIXED).value,
+    }

@@ -1,0 +1,305 @@
+"""A workspace whose database is lost, after every kind of run: the lake gives it back."""
+
+import json
+import re
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+import sqlalchemy as sa
+
+from conftest import InProcess, Lake, SetClock, new_database, track
+from eventlake.catalog import embedded
+from eventlake.control import database
+from eventlake.errors import ConfigurationError, EventLakeError, InvalidSettingsError, UnknownLakeError
+from eventlake.schema.types import ColumnType
+from eventlake.sync import jobs
+from eventlake.sync.restore import restore, unknown_sources
+from eventlake.sync.run import run
+from eventlake.sync.verify import verify
+from eventlake.workspace import CONFIG, Workspace
+
+# Keys cannot be given back; who held a lease and where a run was does not matter once it has ended.
+LEFT_OUT = {"write_keys", "leases"}
+UNKNOWN = {"created_at", "step"}
+
+Rows = dict[str, list[dict[str, Any]]]
+
+
+def rows_of(workspace: Workspace) -> Rows:
+    """All that a database knows."""
+    tables = [*database.metadata.sorted_tables, *embedded.metadata.sorted_tables]
+    with workspace.engine.connect() as connection:
+        found = {
+            table.name: [dict(row._mapping) for row in connection.execute(sa.select(table))]
+            for table in tables
+            if table.name not in LEFT_OUT
+        }
+    return {name: sorted((_known(name, row) for row in rows), key=str) for name, rows in found.items()}
+
+
+def _known(name: str, row: dict[str, Any]) -> dict[str, Any]:
+    unknown = UNKNOWN - ({"created_at"} if name == "catalog_tables" else set())
+    if row.get("status") == "failed":  # noted a moment after it was reported; its kind is not
+        unknown |= {"finished_at", "kind"}
+    return {key: value for key, value in row.items() if key not in unknown}
+
+
+def lost(workspace: Workspace) -> Workspace:
+    """The same workspace with a new database."""
+    workspace.engine.dispose()
+    config = workspace.folder / CONFIG
+    address = new_database()
+    if address.startswith("sqlite"):
+        for file in workspace.folder.glob("eventlake.db*"):
+            file.unlink()
+    else:
+        config.write_text(re.sub(r'database = ".*"', f'database = "{address}"', config.read_text()))
+    return Workspace.open(workspace.folder, workspace.clock)
+
+
+def a_sync(lake: Lake) -> None:
+    lake.sync_of(track("A", "m3", properties={"new": 1.5, "price": "n/a"}), track("B", "m4"), b"bad")
+
+
+def a_replay(lake: Lake) -> None:
+    lake.run(jobs.replay(lake.connection, None, None))
+
+
+def a_retype(lake: Lake) -> None:
+    lake.run(jobs.retype(lake.connection, "track_a", "properties_price", ColumnType.STRING))
+
+
+def a_rebuild(lake: Lake) -> None:
+    wanted = {"table_prefix": "x", "date_partition": "day", "partition_by_slug": "true"}
+    lake.run(jobs.rebuild(lake.workspace.connections.preview("web", wanted)))
+
+
+def a_drop(lake: Lake) -> None:
+    lake.run(jobs.drop(lake.connection, "track_a"))
+
+
+def a_drop_taken_back(lake: Lake) -> None:
+    a_drop(lake)
+    lake.run(jobs.allow(lake.connection, frozenset({"track_a"}), were_loaded=True))
+
+
+def a_table_refused(lake: Lake) -> None:
+    lake.workspace.connections.change("web", {"table_limit": "1"})
+    lake.sync_of(track("Late", "m9"))
+
+
+def a_lost_index(lake: Lake) -> None:
+    for file in (lake.root / "segment-data" / "index").rglob("*.ids"):
+        file.unlink()
+    lake.sync_of(track("A", "m3"))
+
+
+def a_failure(lake: Lake) -> None:
+    a_sync(lake)
+    next(iter((lake.root / "segment-logs").rglob("*.gz"))).unlink()
+    with pytest.raises(InvalidSettingsError):
+        lake.run(jobs.rebuild(lake.connection))
+
+
+def nothing_new(lake: Lake) -> None:
+    lake.sync()
+
+
+KINDS: dict[str, Callable[[Lake], None]] = {
+    function.__name__: function
+    for function in (
+        a_sync,
+        a_replay,
+        a_retype,
+        a_rebuild,
+        a_drop,
+        a_drop_taken_back,
+        a_table_refused,
+        a_lost_index,
+        a_failure,
+        nothing_new,
+    )
+}
+
+
+@pytest.fixture
+def lake(tmp_path: Path) -> Lake:
+    lake = Lake(tmp_path / "workspace", InProcess(), clock=SetClock())
+    lake.workspace.connections.change("web", {"lookback_days": "30", "types": "a=string"})
+    lake.sync_of(track("A", "m1", properties={"price": 1}), track("A", "m2", properties={"price": 2}))
+    return lake
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_lost_database_is_given_back_by_the_lake(lake: Lake, kind: str) -> None:
+    KINDS[kind](lake)
+    before = rows_of(lake.workspace)
+    again = lost(lake.workspace)
+    (restored,) = restore(again, "default")
+    assert rows_of(again) == before
+    assert (restored.connection.source.slug, restored.is_guessed) == ("web", False)
+    assert restored.runs == len(before["runs"])
+    assert unknown_sources(again.lake()) == []
+    assert restore(again, "default") == []
+    connection = again.connections.get("web")
+    lake.workspace = again
+    if kind != "a_failure":  # of which a raw file is gone
+        assert verify(again, connection, InProcess()) == []
+    lake.put(track("A", "m1", properties={"price": 1}), track("A", "m5"), name="copies.gz")
+    books = lake.sync()[0]["books"]
+    if kind == "a_drop":
+        assert (books["loaded"], books["blocked"]) == (0, 2)
+    else:
+        assert (books["loaded"], books["duplicates"]) == (1, 1)
+
+
+def test_runs_one_after_the_other_are_given_back_together(lake: Lake) -> None:
+    for kind in (a_sync, a_replay, a_retype, a_lost_index, a_drop_taken_back, a_rebuild, a_sync):
+        kind(lake)
+    lake.workspace.connections.add_source("ios", source_id="src2")
+    other = lake.workspace.connections.get("ios")
+    lake.workspace.archive.write("segment-logs/src2/1794700800000/1", json.dumps(track("A", "i1")).encode())
+    run(lake.workspace, jobs.sync(other), InProcess())
+    before = rows_of(lake.workspace)
+    again = lost(lake.workspace)
+    assert [one.connection.name for one in restore(again, "default")] == ["web", "ios"]
+    assert rows_of(again) == before
+
+
+def test_an_old_copy_of_the_database_is_brought_up_to_date(lake: Lake, tmp_path: Path) -> None:
+    if not new_database().startswith("sqlite"):
+        pytest.skip("copies the file of a database")
+    lake.workspace.engine.dispose()
+    shutil.copy(lake.workspace.folder / "eventlake.db", tmp_path / "copy.db")
+    for kind in (a_sync, a_retype, a_drop):
+        kind(lake)
+    before = rows_of(lake.workspace)
+    again = lost(lake.workspace)
+    shutil.copy(tmp_path / "copy.db", again.folder / "eventlake.db")
+    again = Workspace.open(again.folder, SetClock())
+    with pytest.raises(UnknownLakeError) as refused:
+        run(again, jobs.sync(again.connections.get("web")), InProcess())
+    assert "eventlake restore" in refused.value.fix
+    restore(again, "default")
+    assert rows_of(again) == before
+    assert len(again.sources.keys("web")) == 1  # what the copy has is kept
+
+
+@pytest.mark.parametrize("died", ["before any file got its name", "after all had"])
+def test_a_run_whose_manifest_was_written_is_finished_after_a_restore(lake: Lake, died: str) -> None:
+    class DiedError(Exception):
+        pass
+
+    lake.put(track("A", "m3"))
+    place = lake.place
+    patched = pytest.MonkeyPatch()
+    name = "move_all" if died.startswith("before") else "settle"
+    moved = [] if died.startswith("before") else [True]
+
+    def die(*_: object) -> None:
+        if name == "settle" and moved:  # the first is before the manifest
+            moved.clear()
+            return
+        raise DiedError
+
+    patched.setattr(place.storage, name, die)
+    with pytest.raises(DiedError):
+        lake.sync()
+    patched.undo()
+    again = lost(lake.workspace)
+    restore(again, "default")
+    assert [run.status for run in again.runs.latest(9)] == ["running", "finished"]
+    lake.workspace = again
+    assert lake.sync()[0]["books"]["lines"] == 0
+    assert [row["message_id"] for row in lake.rows("track_a")] == ["m1", "m2", "m3"]
+    assert verify(again, again.connections.get("web"), InProcess()) == []
+
+
+def test_a_restore_that_dies_is_begun_again(lake: Lake) -> None:
+    a_sync(lake)
+    before = rows_of(lake.workspace)
+    again = lost(lake.workspace)
+
+    def die(_step: str, done: int, _of: int) -> None:
+        if done == 2:
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        restore(again, "default", die)
+    with pytest.raises(UnknownLakeError):
+        run(again, jobs.sync(again.connections.get("web")), InProcess())
+    restore(again, "default")
+    assert rows_of(again) == before
+
+
+def test_each_lake_is_given_back_by_itself(tmp_path: Path) -> None:
+    lake = Lake(tmp_path / "workspace", InProcess(), settings='[lakes.second]\nroot = "second"\n')
+    lake.workspace.connections.connect("web", "second", {"table_prefix": "x"})
+    lake.put(track("A", "m1"))
+    for name in ("web/default", "web/second"):
+        run(lake.workspace, jobs.sync(lake.workspace.connections.get(name)), InProcess())
+    before = rows_of(lake.workspace)
+    again = lost(lake.workspace)
+    assert [one.connection.name for name in again.lakes for one in restore(again, name)] == ["web", "web/second"]
+    assert rows_of(again) == before
+
+
+def test_what_another_workspace_wrote_is_left_alone(lake: Lake) -> None:
+    again = lost(lake.workspace)
+    config = again.folder / CONFIG
+    config.write_text(re.sub(r'workspace_id = ".*"', 'workspace_id = "another"', config.read_text()))
+    other = Workspace.open(again.folder)
+    assert restore(other, "default") == []
+    assert other.sources.all() == []
+
+
+def older(lake: Lake) -> None:
+    """Take out of the manifests what their first form did not have."""
+    for path in (lake.root / "segment-data" / "commits").rglob("*.json"):
+        manifest = json.loads(path.read_text())
+        del manifest["connection"], manifest["version"]
+        path.write_text(json.dumps(manifest))
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [
+        {},
+        {"database": "my_web", "table_prefix": "x", "date_partition": "year_month_day"},
+        {"table_naming": "plain", "partition_by_slug": "true"},
+    ],
+)
+def test_settings_that_no_manifest_notes_are_guessed_from_the_tables(tmp_path: Path, settings: dict[str, str]) -> None:
+    lake = Lake(tmp_path / "workspace", InProcess())
+    expected = lake.workspace.connections.change("web", settings)
+    lake.sync_of(track("Order Completed", "m1"), {**track("", "p1"), "type": "page"})
+    lake.sync()
+    older(lake)
+    again = lost(lake.workspace)
+    (restored,) = restore(again, "default")
+    assert restored.is_guessed
+    assert restored.connection.settings == expected.settings
+    assert restored.connection.source.slug == ("my-web" if "database" in settings else "web")
+    lake.workspace = again
+    assert run(again, jobs.sync(restored.connection), InProcess())[0]["books"]["lines"] == 0
+    assert verify(again, restored.connection, InProcess()) == []
+
+
+def test_a_manifest_of_a_newer_version_is_refused_and_left_alone(lake: Lake) -> None:
+    (path,) = (lake.root / "segment-data" / "commits").rglob("*.json")
+    text = path.read_text().replace('"version":2', '"version":3')
+    path.write_text(text)
+    with pytest.raises(ConfigurationError, match="newer version of eventlake") as refused:
+        restore(lost(lake.workspace), "default")
+    assert "pip install --upgrade eventlake" in refused.value.fix
+    assert path.read_text() == text
+
+
+def test_a_source_whose_name_is_taken_is_told(lake: Lake) -> None:
+    again = lost(lake.workspace)
+    again.connections.add_source("web", source_id="another")
+    with pytest.raises(EventLakeError, match="already a source with the slug or id 'web'"):
+        restore(again, "default")
