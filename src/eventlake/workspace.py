@@ -4,8 +4,10 @@ import os
 import secrets
 import time
 import tomllib
+from collections.abc import Mapping
 from functools import cached_property
 from pathlib import Path
+from typing import Any, Self
 
 import sqlalchemy as sa
 from pydantic import ValidationError
@@ -50,14 +52,25 @@ class Clock:
         return self.now_ns() // 1000
 
 
+def read_settings(values: Mapping[str, Any], where: str) -> Settings:
+    """Settings from a file or from values; `where` they are is for the message."""
+    try:
+        return Settings(**values)
+    except ValidationError as error:
+        raise ConfigurationError(
+            f"{where}: {problems(error)}", fix="correct the file or the EVENTLAKE_… variable"
+        ) from error
+
+
 class Workspace:
     def __init__(self, folder: Path, settings: Settings, clock: Clock | None = None) -> None:
         self.folder = folder
         self.settings = settings
         self.clock = clock or Clock()
+        self._refuse_shared_roots()
 
     @classmethod
-    def create(cls, folder: Path) -> "Workspace":
+    def create(cls, folder: Path) -> Self:
         """Make a workspace; refuses a folder that has one."""
         config = folder / CONFIG
         if config.exists():
@@ -70,7 +83,7 @@ class Workspace:
         return cls.open(folder)
 
     @classmethod
-    def open(cls, folder: Path, clock: Clock | None = None) -> "Workspace":
+    def open(cls, folder: Path, clock: Clock | None = None) -> Self:
         folder = folder.resolve()
         try:
             values = tomllib.loads((folder / CONFIG).read_text())
@@ -81,15 +94,7 @@ class Workspace:
             ) from error
         except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
             raise InvalidSettingsError(f"{folder / CONFIG}: {error}", fix="correct the file") from error
-        try:
-            settings = Settings(**values)
-        except ValidationError as error:
-            raise ConfigurationError(
-                f"{CONFIG}: {problems(error)}", fix="correct the file or the EVENTLAKE_… variable"
-            ) from error
-        workspace = cls(folder, settings, clock)
-        workspace._refuse_shared_roots()
-        return workspace
+        return cls(folder, read_settings(values, CONFIG), clock)
 
     def _refuse_shared_roots(self) -> None:
         """Two lakes in one place would write each other's tables."""

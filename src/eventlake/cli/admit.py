@@ -7,10 +7,9 @@ import typer
 from eventlake.cli import output, state
 from eventlake.cli.load import Target, run_all
 from eventlake.cli.state import JsonFlag, LakeOption
-from eventlake.control.connections import Connection
-from eventlake.errors import InvalidSettingsError, NotFoundError
+from eventlake.errors import InvalidSettingsError
 from eventlake.settings import DEFAULT_LAKE
-from eventlake.sync import jobs
+from eventlake.sync import asked
 from eventlake.workspace import Workspace
 
 
@@ -35,18 +34,15 @@ def drop(
         _show(place, as_json)
         return
     lake = place.lake(name)
-    found = next((t for t in lake.catalog.tables() if f"{t.database}.{t.name}" == table), None)
-    if found is None:
-        raise NotFoundError(f"there is no table {table!r}", fix="see `eventlake tables`")
-    connection = place.connections.of_table(name, found.source_id)
+    job, found = asked.drop(lake, table), asked.table_named(lake, table)
     rows = sum(file.rows for file in lake.ledger.data_files(found.source_id, found.segment_type))
     if not yes:
         output.talk.print(
             f"{table} has {rows:,} rows. They leave the lake, and events for them are left out from now on. The raw "
-            f"archive keeps them: `eventlake allow {connection.name} {found.name}` loads them again."
+            f"archive keeps them: `eventlake allow {job.connection.name} {found.name}` loads them again."
         )
         typer.confirm(f"Drop {table}?", abort=True, err=True)
-    run_all(place, [jobs.drop(connection, found.segment_type)], as_json)
+    run_all(place, [job], as_json)
 
 
 def allow(
@@ -67,31 +63,11 @@ def allow(
     """
     place = state.workspace()
     connection = place.connections.get(name)
-    admission = place.lake(connection.lake).admission
     if refused == bool(names):
         raise InvalidSettingsError(
             "allow needs names, or --refused", fix=f"`eventlake allow {name} NAME…`; see `eventlake drop --list`"
         )
-    dropped = {table.segment_type for table in admission.dropped(connection.source.id)}
-    left_out = {table.segment_type for table in admission.refused(connection.source.id)}
-    wanted = {_named(connection, event, dropped | left_out) for event in names} if names else left_out - dropped
-    if not wanted:
-        raise NotFoundError(f"no table of {connection.name} was refused", fix="see `eventlake drop --list`")
-    run_all(place, [jobs.allow(connection, frozenset(wanted), were_loaded=bool(wanted & dropped))], as_json)
-
-
-def _named(connection: Connection, name: str, left_out: set[str]) -> str:
-    """The segment type that is meant by the name of an event, of a call or of a table."""
-    rules = connection.rules
-    for segment_type in sorted(left_out):
-        table = rules.table_name(segment_type)
-        if name in (segment_type, table, f"{rules.database}.{table}") or segment_type == rules.segment_type(
-            "track", name
-        ):
-            return segment_type
-    raise NotFoundError(
-        f"no table {name!r} of {connection.name} was dropped or refused", fix="see `eventlake drop --list`"
-    )
+    run_all(place, [asked.allow(place.lake(connection.lake), connection, names or None)], as_json)
 
 
 def _show(place: Workspace, as_json: bool) -> None:

@@ -116,7 +116,7 @@ def spark(place: Lake) -> str:
 
 
 def archive(place: Lake, *, make: bool) -> str:
-    settings, log = place.settings.runner, state.surroundings(place).spark_log
+    settings, log = place.settings.runner, state.spark_log(place)
     if settings.kind != "spark" or not settings.master.startswith("local"):
         raise SkippedStep("is for Spark on this machine")
     found = find_archive()

@@ -12,14 +12,11 @@ from eventlake.cli.connections import assignments
 from eventlake.cli.report_view import show_report
 from eventlake.cli.state import JsonFlag, LakeOption, WaitOption
 from eventlake.collector.bring import bring
-from eventlake.control.connections import Connection
 from eventlake.errors import BusyError, EventLakeError, InvalidSettingsError, NotFoundError
 from eventlake.events import instants
-from eventlake.events.envelope import CALLS
 from eventlake.reports.words import count, either
-from eventlake.schema.types import ColumnType
 from eventlake.settings import DEFAULT_LAKE
-from eventlake.sync import jobs
+from eventlake.sync import asked, jobs
 from eventlake.sync.jobs import Job
 from eventlake.sync.run import run
 from eventlake.workspace import Workspace
@@ -75,7 +72,7 @@ def sync(
     you like. With --json the lines of the reports are printed.
     """
     place = state.workspace()
-    wanted = state.connections(place, names)
+    wanted = place.connections.meant(names)
     enabled = [connection for connection in wanted if connection.enabled]
     disabled = [connection.name for connection in wanted if not connection.enabled]
     if names and disabled:
@@ -132,7 +129,7 @@ def replay(
             raise InvalidSettingsError("--set concerns all tables", fix="give --all with it, and no --event")
         job = jobs.rebuild(place.connections.preview(name, assignments(settings)))
     elif everything:
-        job = jobs.replay(connection, None, None, _segment_types(place, connection, events))
+        job = asked.replay(place.lake(connection.lake), connection, None, None, events)
     elif start:
         begin, end = _time(start), _time(stop) if stop else place.clock.now()
         if begin >= end:
@@ -140,7 +137,7 @@ def replay(
             raise InvalidSettingsError(
                 f"--from {start} is not before {until}", fix="--to is not included in the period"
             )
-        job = jobs.replay(connection, begin, end, _segment_types(place, connection, events))
+        job = asked.replay(place.lake(connection.lake), connection, begin, end, events)
     else:
         raise InvalidSettingsError("a replay needs a period", fix="give --from, or --from and --to, or --all")
     run_all(place, [job], as_json, wait)
@@ -164,28 +161,11 @@ def retype(
     Example: eventlake retype web.track_order_completed properties_revenue "decimal(38,6)"
     """
     place = state.workspace()
-    found = next((t for t in place.lake(name).catalog.tables() if f"{t.database}.{t.name}" == table), None)
-    if found is None:
-        raise NotFoundError(f"there is no table {table!r}", fix="see `eventlake tables`")
-    kind = ColumnType.named(new_type)
-    if kind is None:
-        raise InvalidSettingsError(
-            f"{new_type!r} is not a column type", fix=f"use one of {', '.join(k.value for k in ColumnType)}"
-        )
-    if column not in found.schema.names or column.startswith("_"):
-        raise NotFoundError(
-            f"{table} has no column {column!r} whose type could change",
-            fix=f"see `eventlake describe {table}`",
-        )
-    if column in ("message_id", "received_at"):
-        raise InvalidSettingsError(
-            f"{column} must keep its type: deduplication and partitions need it", fix="choose another column"
-        )
-    if next(c.type for c in found.schema.columns if c.name == column) is kind:
-        output.talk.print(f"{table}: {column} is {kind.value} already; there is nothing to do.")
+    job = asked.retype(place.lake(name), table, column, new_type)
+    if job is None:
+        output.talk.print(f"{table}: {column} is {new_type} already; there is nothing to do.")
         return
-    connection = place.connections.of_table(name, found.source_id)
-    run_all(place, [jobs.retype(connection, found.segment_type, column, kind)], as_json, wait)
+    run_all(place, [job], as_json, wait)
 
 
 def run_all(place: Workspace, work: list[Job], as_json: bool, wait: float = 0) -> None:
@@ -226,19 +206,6 @@ def _run(place: Workspace, job: Job, runners: state.Runners) -> list[dict[str, A
     runner = runners.of(job.connection.lake)
     with output.progress() as report:
         return run(place, job, runner, report)
-
-
-def _segment_types(place: Workspace, connection: Connection, events: list[str] | None) -> frozenset[str] | None:
-    if not events:
-        return None
-    known = {table.segment_type for table in place.lake(connection.lake).catalog.tables(connection.source.id)}
-    wanted = set()
-    for event in events:
-        names = {connection.rules.segment_type("track", event), *({event} & CALLS)} & known
-        if not names:
-            raise NotFoundError(f"{connection.name} has no table for the event {event!r}", fix="see `eventlake tables`")
-        wanted |= names
-    return frozenset(wanted)
 
 
 def _time(text: str) -> int:

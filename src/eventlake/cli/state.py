@@ -3,17 +3,15 @@
 import signal
 import time
 from collections.abc import Callable
-from contextlib import ExitStack
 from pathlib import Path
-from typing import Annotated, Protocol, Self, TypeVar
+from typing import Annotated, TypeVar
 
 import typer
 
+from eventlake import library
 from eventlake.cli import output
-from eventlake.control.connections import Connection
 from eventlake.errors import BusyError, EventLakeError, InvalidSettingsError, NotFoundError
-from eventlake.runners.choice import Surroundings, runner_of
-from eventlake.sync.remote_steps import STEPS
+from eventlake.runners.choice import Surroundings
 from eventlake.sync.steps import Runner
 from eventlake.workspace import Lake, Workspace
 
@@ -44,65 +42,32 @@ def lake(name: str) -> Lake:
     return workspace().lake(name)
 
 
+def spark_log(place: Lake) -> Path:
+    return place.workspace.folder / "logs" / "spark.log"
+
+
 def surroundings(place: Lake) -> Surroundings:
     return Surroundings(
         place.storage,
         place.archive,
         place.settings.aws.options,
         place.workspace.folder,
+        spark_log(place),
         talk=lambda text: output.talk.print(f"EMR: {text}", style="dim"),
         busy=output.talk.status,
     )
 
 
-class ClosingRunner(Runner, Protocol):
-    def close(self) -> None: ...
-
-
-class Runners:
-    """The runner of each lake, which starts Spark when the first task comes. All are closed at the end.
-
-    A process has one Spark: lakes that ask for the same share it, and for another the one before is stopped.
-    """
+class Runners(library.Runners):
+    """The runners of lakes, for a command: what they say is shown, and SIGTERM stops what they started elsewhere."""
 
     def __init__(self, place: Workspace, *, transient: bool = False) -> None:
-        self._place = place
-        self._transient = transient
-        self._spark: tuple[object, ClosingRunner] | None = None  # with the settings that it has
-        self._remote: dict[str, ClosingRunner] = {}
+        super().__init__(place, surroundings, transient=transient)
 
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        with ExitStack() as closing:
-            for made in (*self._remote.values(), *(self._spark or ())[1:]):
-                closing.callback(made.close)
-
-    def of(self, name: str) -> ClosingRunner:
-        lake = self._place.lake(name)
-        settings = lake.settings.runner
-        if settings.kind == "spark":
-            if self._spark and self._spark[0] != settings:
-                self._spark[1].close()
-                self._spark = None
-            if not self._spark:
-                self._spark = settings, self._made(lake)
-            return self._spark[1]
-        if name not in self._remote:
-            # Who stops the process must stop what it started elsewhere; without this only Ctrl-C would.
+    def of(self, name: str) -> Runner:
+        if self._workspace.lake(name).settings.runner.kind != "spark":  # without this only Ctrl-C would
             signal.signal(signal.SIGTERM, signal.default_int_handler)
-            self._remote[name] = self._made(lake)
-        return self._remote[name]
-
-    def _made(self, lake: Lake) -> ClosingRunner:
-        return runner_of(lake.settings.runner, surroundings(lake), STEPS, transient=self._transient)
-
-
-def connections(place: Workspace, names: list[str] | None) -> list[Connection]:
-    """The connections that are meant, each once; all if none is named."""
-    found = [one for name in names for one in place.connections.find(name)] if names else place.connections.all()
-    return list({(one.source.id, one.lake): one for one in found}.values())
+        return super().of(name)
 
 
 WaitOption = Annotated[

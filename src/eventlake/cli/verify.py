@@ -30,7 +30,7 @@ def verify(
     and the reports. What differs is named: which file, which table and hour, how many rows, which messages.
     """
     place = state.workspace()
-    connections = state.connections(place, names)
+    connections = place.connections.meant(names)
     for name in {one.lake for one in connections} if names else place.lakes:
         refuse_unknown(place.lake(name))
     findings: list[tuple[str, Finding]] = []

@@ -73,6 +73,11 @@ class Connections:
             )
         return found
 
+    def meant(self, names: Iterable[str] | None) -> list[Connection]:
+        """All that these names mean, each once; without any, all that there are."""
+        found = [one for name in names for one in self.find(name)] if names else self.all()
+        return list({(one.source.id, one.lake): one for one in found}.values())
+
     def get(self, name: str) -> Connection:
         """The one connection that is meant; a source that has several must be named with its lake."""
         found = self.find(name)
@@ -204,9 +209,7 @@ class Connections:
         old, new = before.settings.model_dump(mode="json"), wanted.settings.model_dump(mode="json")
         breaking = [name for name in FIXED_ONCE_LOADED if new[name] != old[name]]
         if breaking:
-            given = " ".join(
-                f"--set {name}={str(new[name]).lower() if new[name] is True else new[name]}" for name in breaking
-            )
+            given = " ".join(f"--set {name}={_text(new[name])}" for name in breaking)
             raise InvalidSettingsError(
                 f"changing {', '.join(breaking)} of {wanted.name!r} would break its existing tables",
                 fix=f"`eventlake replay {wanted.name} --all {given}` writes all tables anew from the raw archive",
@@ -242,6 +245,11 @@ class Connections:
             for row in rows
         ]
         return sorted(found, key=lambda one: (one.source.slug, one.lake != DEFAULT_LAKE, one.lake))
+
+
+def _text(value: object) -> str:
+    """A setting as it is given on the command line."""
+    return str(value).lower() if isinstance(value, bool) else str(value)
 
 
 def _here(found: Connection) -> sa.ColumnElement[bool]:

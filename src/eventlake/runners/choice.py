@@ -31,12 +31,9 @@ class Surroundings:
     archive: Storage
     aws: AwsOptions
     folder: Path  # of the workspace
+    spark_log: Path | None = None  # where Spark and its Java write; else to standard error
     talk: Callable[[str], None] = lambda _text: None
     busy: Callable[[str], AbstractContextManager[object]] = nullcontext  # shows that something takes long
-
-    @property
-    def spark_log(self) -> Path:
-        return self.folder / "logs" / "spark.log"
 
 
 def runner_of(

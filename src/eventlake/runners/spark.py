@@ -36,6 +36,9 @@ Progress = Callable[[int], None]
 """Called with the number of tasks that are done."""
 
 
+_one_start = threading.Lock()  # a process has one Spark, and may have many threads
+
+
 class SparkRunner:
     """Runs tasks on Spark, which starts with the first task and ends with `close`.
 
@@ -55,6 +58,13 @@ class SparkRunner:
         self._started: Any = None
         self._is_ours = False
 
+    @classmethod
+    def on(cls, context: Any) -> "SparkRunner":
+        """A runner on a Spark that somebody else started, and stops."""
+        runner = cls(None, {}, None)
+        runner._started = context
+        return runner
+
     @property
     def parallelism(self) -> int:
         with self._translating("start"):
@@ -70,9 +80,10 @@ class SparkRunner:
     def _context(self) -> Any:
         if self._started is not None:
             java_process.forget_if_ended()
-        if self._started is None or self._started._jsc is None:  # stopped, or forgotten, since
-            self._started = self._start()
-        return self._started
+        with _one_start:
+            if self._started is None or self._started._jsc is None:  # stopped, or forgotten, since
+                self._started = self._start()
+            return self._started
 
     def run(
         self,

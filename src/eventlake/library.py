@@ -1,0 +1,280 @@
+"""eventlake as a library: a workspace that is opened, worked with and closed. The command line is one face of it.
+
+Nothing here prints, handles signals or redirects anything. Progress is told to a callback. What goes wrong is raised,
+as one of `eventlake.errors`, which says what happened and what to do.
+"""
+
+import threading
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass
+from datetime import datetime
+from pathlib import Path
+from typing import Any, Protocol, Self
+
+import pyarrow as pa
+
+from eventlake import workspace as opened
+from eventlake.catalog.base import CatalogTable
+from eventlake.control.connections import Connection
+from eventlake.errors import EventLakeError, InvalidSettingsError
+from eventlake.query import query
+from eventlake.runners.choice import Surroundings, runner_of
+from eventlake.runners.spark import SparkRunner
+from eventlake.settings import DEFAULT_LAKE, Settings
+from eventlake.sync import asked, jobs
+from eventlake.sync.books import Books
+from eventlake.sync.jobs import Job
+from eventlake.sync.remote_steps import STEPS
+from eventlake.sync.repair import repair
+from eventlake.sync.run import run
+from eventlake.sync.steps import Progress, Runner, no_progress
+from eventlake.sync.verify import Finding, verify
+from eventlake.workspace import Clock, Lake
+
+
+@dataclass(frozen=True)
+class TableReport:
+    """What a run did to one table; `line` is its line of report.json."""
+
+    line: Mapping[str, Any]
+
+    @property
+    def name(self) -> str:
+        return str(self.line["table_name"])
+
+    @property
+    def rows(self) -> int:
+        """That were added."""
+        return int(self.line["row_count"])
+
+    @property
+    def new_columns(self) -> dict[str, str]:
+        """The types of the columns that it got, by name."""
+        return {column["name"]: column["type"] for column in self.line.get("new_columns", ())}
+
+
+@dataclass(frozen=True)
+class Report:
+    """What a run did; `lines` are those of report.json, which docs/reports.md describes."""
+
+    connection: str
+    lines: Sequence[Mapping[str, Any]]
+
+    @property
+    def run_id(self) -> str:
+        return str(self.lines[0]["run_id"])
+
+    @property
+    def kind(self) -> str:
+        return str(self.lines[0]["kind"])
+
+    @property
+    def books(self) -> Books:
+        books = self.lines[0]["books"]
+        return Books(**{**books, "checksum": int(books["checksum"], 16)})
+
+    @property
+    def rows(self) -> int:
+        """That were added to the lake."""
+        return self.books.loaded
+
+    @property
+    def tables(self) -> list[TableReport]:
+        return [TableReport(line) for line in self.lines[1:]]
+
+    @property
+    def notices(self) -> list[str]:
+        """What people would not expect."""
+        return list(self.lines[0].get("notices", ()))
+
+    @property
+    def failed_files(self) -> dict[str, str]:
+        """Raw files that could not be read, and why; the next sync tries again."""
+        return {failed["file"]: failed["error"] for failed in self.lines[0].get("failed_files", ())}
+
+
+class _Closing(Runner, Protocol):
+    def close(self) -> None: ...
+
+
+def quietly(lake: Lake) -> Surroundings:
+    """For runners that tell nobody what they do."""
+    return Surroundings(lake.storage, lake.archive, lake.settings.aws.options, lake.workspace.folder)
+
+
+class Runners:
+    """The runner of each lake, which starts Spark when the first task comes. All are closed at the end.
+
+    A process has one Spark: lakes that ask for the same share it, and for another the one before is stopped.
+    """
+
+    def __init__(
+        self,
+        workspace: opened.Workspace,
+        around: Callable[[Lake], Surroundings] = quietly,
+        *,
+        transient: bool = False,
+    ) -> None:
+        self._workspace = workspace
+        self._around = around
+        self._transient = transient
+        self._spark: tuple[object, _Closing] | None = None  # with the settings that it has
+        self._remote: dict[str, _Closing] = {}
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        made, self._spark, self._remote = [*self._remote.values(), *(self._spark or ())[1:]], None, {}
+        with ExitStack() as closing:
+            for runner in made:
+                closing.callback(runner.close)
+
+    def of(self, name: str) -> Runner:
+        lake = self._workspace.lake(name)
+        settings = lake.settings.runner
+        if settings.kind == "spark":
+            if self._spark and self._spark[0] != settings:
+                self._spark[1].close()
+                self._spark = None
+            if not self._spark:
+                self._spark = settings, self._made(lake)
+            return self._spark[1]
+        if name not in self._remote:
+            self._remote[name] = self._made(lake)
+        return self._remote[name]
+
+    def _made(self, lake: Lake) -> _Closing:
+        return runner_of(lake.settings.runner, self._around(lake), STEPS, transient=self._transient)
+
+
+class Workspace(opened.Workspace):
+    """A workspace: `sources`, `connections`, `lakes` and `runs` to look at, and what can be done with them.
+
+    May be used from several threads; each connection is run by one at a time.
+    """
+
+    def __init__(self, folder: Path, settings: Settings, clock: Clock | None = None) -> None:
+        super().__init__(folder, settings, clock)
+        self._runners = Runners(self)
+        self._given: Runner | None = None
+        self._lock = threading.Lock()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Stop what was started for this workspace. A Spark that was there before goes on."""
+        self._runners.close()
+        self.engine.dispose()
+
+    def use_spark(self, session: Any) -> None:
+        """Run on this SparkSession, which is never stopped from here; otherwise as the lakes' settings say."""
+        self._given = SparkRunner.on(session.sparkContext)
+
+    def sync(self, *names: str, progress: Progress = no_progress) -> list[Report]:
+        """Load what is new: of these sources (`web`) or connections (`web/aws`), or of all that are enabled.
+
+        If one fails, the others are still loaded; then the first error is raised.
+        """
+        found = self.connections.meant(names)
+        return self._run([jobs.sync(one) for one in found if one.enabled or names], progress)
+
+    def replay(
+        self,
+        name: str,
+        start: datetime | None = None,
+        stop: datetime | None = None,
+        events: Sequence[str] = (),
+        *,
+        progress: Progress = no_progress,
+    ) -> Report:
+        """Load what was received in [start, stop) again from the raw archive; without bounds everything."""
+        connection = self.connections.get(name)
+        job = asked.replay(self.lake(connection.lake), connection, _micros(start), _micros(stop), events)
+        return self._run([job], progress)[0]
+
+    def rebuild(self, name: str, settings: Mapping[str, str], *, progress: Progress = no_progress) -> Report:
+        """Write all tables of a connection anew with other settings."""
+        return self._run([jobs.rebuild(self.connections.preview(name, dict(settings)))], progress)[0]
+
+    def retype(
+        self, table: str, column: str, new_type: str, *, lake: str = DEFAULT_LAKE, progress: Progress = no_progress
+    ) -> Report | None:
+        """Give a column another type, over its whole history; None if it has that type already."""
+        job = asked.retype(self.lake(lake), table, column, new_type)
+        return self._run([job], progress)[0] if job else None
+
+    def verify(self, *names: str, mend: bool = False, progress: Progress = no_progress) -> dict[str, list[Finding]]:
+        """What differs between archive, files, catalog and books, by connection; empty lists are good news."""
+        found = {}
+        for connection in self.connections.meant(names):
+            runner = self._runner(connection)
+            found[connection.name] = verify(self, connection, runner, progress)
+            if mend and found[connection.name]:
+                repair(self, connection, found[connection.name], runner, progress)
+                found[connection.name] = verify(self, connection, runner, progress)
+        return found
+
+    def query(self, sql: str, *, lake: str = DEFAULT_LAKE, timeout: float | None = None) -> pa.Table:
+        """The rows that a query gives. Tables are called `<database>.<table>`."""
+        return query(self.lake(lake), sql, timeout=timeout)
+
+    def tables(self, lake: str = DEFAULT_LAKE) -> list[CatalogTable]:
+        return self.lake(lake).catalog.tables()
+
+    def _runner(self, connection: Connection) -> Runner:
+        with self._lock:
+            return self._given or self._runners.of(connection.lake)
+
+    def _run(self, work: Iterable[Job], progress: Progress) -> list[Report]:
+        reports, failed = [], []
+        for job in work:
+            try:
+                lines = run(self, job, self._runner(job.connection), progress)
+                reports.append(Report(job.connection.name, lines))
+            except EventLakeError as error:
+                failed.append(error)
+        if failed:
+            raise failed[0]
+        return reports
+
+
+def open(  # noqa: A001 - it is called eventlake.open
+    folder: str | Path | None = None, *, settings: Mapping[str, Any] | None = None, spark: Any = None
+) -> Workspace:
+    """Open the workspace in a folder, or one that has these settings and no folder.
+
+    A folder that has no workspace is refused: `eventlake.create` makes one. With `spark`, a SparkSession, all runs use
+    it. Paths in settings that are given begin at the current folder; with a database on a server and a lake in a bucket
+    nothing is written here.
+    """
+    if (folder is None) == (settings is None):
+        raise InvalidSettingsError("a workspace has a folder, or settings that are given", fix="give one of them")
+    if settings is not None:
+        found = Workspace(Path.cwd(), opened.read_settings(settings, "settings"))
+    else:
+        found = Workspace.open(Path(str(folder)))
+    if spark is not None:
+        found.use_spark(spark)
+    return found
+
+
+def create(folder: str | Path) -> Workspace:
+    """Make a workspace in a folder, with the embedded defaults, and open it."""
+    return Workspace.create(Path(folder))
+
+
+def _micros(moment: datetime | None) -> int | None:
+    if moment is None:
+        return None
+    if moment.tzinfo is None:
+        raise InvalidSettingsError(f"{moment} has no time zone", fix="give one, for example tzinfo=datetime.UTC")
+    return round(moment.timestamp() * 1_000_000)

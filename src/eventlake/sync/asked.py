@@ -1,0 +1,94 @@
+"""What people ask for, as jobs: the names that they use are looked up here, whichever way they ask."""
+
+from collections.abc import Sequence
+
+from eventlake.catalog.base import CatalogTable
+from eventlake.control.connections import Connection
+from eventlake.errors import InvalidSettingsError, NotFoundError
+from eventlake.events.envelope import CALLS
+from eventlake.schema.types import ColumnType
+from eventlake.sync import jobs
+from eventlake.sync.jobs import Job
+from eventlake.workspace import Lake
+
+
+def table_named(lake: Lake, name: str) -> CatalogTable:
+    """The table that is called `<database>.<table>`."""
+    for table in lake.catalog.tables():
+        if f"{table.database}.{table.name}" == name:
+            return table
+    raise NotFoundError(f"there is no table {name!r}", fix="see `eventlake tables`")
+
+
+def replay(
+    lake: Lake, connection: Connection, start: int | None, stop: int | None, events: Sequence[str] | None = None
+) -> Job:
+    """Load what was received in [start, stop) again, or only some events or calls of it; None is no bound."""
+    return jobs.replay(connection, start, stop, _tables_of(lake, connection, events) if events else None)
+
+
+def _tables_of(lake: Lake, connection: Connection, events: Sequence[str]) -> frozenset[str]:
+    known = {table.segment_type for table in lake.catalog.tables(connection.source.id)}
+    wanted: set[str] = set()
+    for event in events:
+        names = {connection.rules.segment_type("track", event), *({event} & CALLS)} & known
+        if not names:
+            raise NotFoundError(f"{connection.name} has no table for the event {event!r}", fix="see `eventlake tables`")
+        wanted |= names
+    return frozenset(wanted)
+
+
+def retype(lake: Lake, name: str, column: str, new_type: str) -> Job | None:
+    """Give a column another type; None if it has that type already."""
+    table, kind = table_named(lake, name), ColumnType.named(new_type)
+    if kind is None:
+        raise InvalidSettingsError(
+            f"{new_type!r} is not a column type", fix=f"use one of {', '.join(k.value for k in ColumnType)}"
+        )
+    if column not in table.schema.names or column.startswith("_"):
+        raise NotFoundError(
+            f"{name} has no column {column!r} whose type could change",
+            fix=f"see `eventlake describe {name}`",
+        )
+    if column in ("message_id", "received_at"):
+        raise InvalidSettingsError(
+            f"{column} must keep its type: deduplication and partitions need it", fix="choose another column"
+        )
+    if next(c.type for c in table.schema.columns if c.name == column) is kind:
+        return None
+    return jobs.retype(_owner(lake, table), table.segment_type, column, kind)
+
+
+def drop(lake: Lake, name: str) -> Job:
+    """Take a table out of the lake, and keep its events out."""
+    table = table_named(lake, name)
+    return jobs.drop(_owner(lake, table), table.segment_type)
+
+
+def allow(lake: Lake, connection: Connection, names: Sequence[str] | None) -> Job:
+    """Let events in that were left out, by names of events or tables; None: all for which there was no room."""
+    dropped = {table.segment_type for table in lake.admission.dropped(connection.source.id)}
+    refused = {table.segment_type for table in lake.admission.refused(connection.source.id)}
+    named = {_left_out(connection, name, dropped | refused) for name in names or ()}
+    wanted = named if names is not None else refused - dropped
+    if not wanted:
+        raise NotFoundError(f"no table of {connection.name} was refused", fix="see `eventlake drop --list`")
+    return jobs.allow(connection, frozenset(wanted), were_loaded=bool(wanted & dropped))
+
+
+def _left_out(connection: Connection, name: str, left_out: set[str]) -> str:
+    """The segment type that is meant by the name of an event, of a call or of a table."""
+    rules = connection.rules
+    for segment_type in sorted(left_out):
+        table = rules.table_name(segment_type)
+        if name in (segment_type, table, f"{rules.database}.{table}") or segment_type == rules.segment_type(
+            "track", name
+        ):
+            return segment_type
+    raise NotFoundError(
+        f"no table {name!r} of {connection.name} was dropped or refused", fix="see `eventlake drop --list`"
+    )
+
+
+def _owner(lake: Lake, table: CatalogTable) -> Connection:
+    return lake.workspace.connections.of_table(lake.name, table.source_id)

@@ -1,0 +1,207 @@
+"""eventlake as a library: what docs/library.md shows, threads, a Spark of one's own, no folder."""
+
+import json
+import os
+import re
+import subprocess
+import sys
+from concurrent.futures import ThreadPoolExecutor
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import eventlake
+from conftest import track
+from eventlake.archive import layout as archive
+from eventlake.archive.importer import import_file
+from eventlake.errors import BusyError, ConfigurationError, InvalidSettingsError, NotFoundError
+from eventlake.library import Report, Workspace
+from eventlake.runners.spark import SparkRunner
+
+PAGE = Path(__file__).parent.parent / "docs" / "library.md"
+BLOCKS = re.findall(r"^```python\n(.*?)^```", PAGE.read_text(), re.MULTILINE | re.DOTALL)
+
+
+def events(count: int, name: str = "Order Completed") -> list[dict[str, Any]]:
+    return [track(name, f"m{number}", properties={"total": number}) for number in range(count)]
+
+
+def raw_file(folder: Path, lines: list[dict[str, Any]], name: str = "events") -> Path:
+    path = folder / name
+    path.write_text("\n".join(map(json.dumps, lines)))
+    return path
+
+
+@pytest.fixture
+def place(tmp_path: Path, spark: SparkRunner) -> Workspace:
+    """A workspace with ten events in its archive; it runs on the Spark of this process."""
+    spark.parallelism  # noqa: B018 - starts it
+    workspace = eventlake.create(tmp_path / "lake")
+    connection, _ = workspace.connections.add_source("web", source_id="src1")
+    import_file(workspace.archive, "src1", raw_file(tmp_path, events(10)), now_micros=workspace.clock.now())
+    assert connection.name == "web"
+    return workspace
+
+
+def test_the_page_shows_what_works(
+    tmp_path: Path, spark: SparkRunner, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    spark.parallelism  # noqa: B018
+    names: dict[str, Any] = {
+        "path": raw_file(tmp_path, events(3)),
+        "spark": type("Session", (), {"sparkContext": spark._context}),
+        "database": "sqlite:///values.db",
+        "root": "values",
+    }
+    for block in BLOCKS:
+        exec(block, names)
+    said = capsys.readouterr().out
+    assert "web 3 rows, 0 duplicates\n" in said
+    assert "track_order_completed 3 " in said
+    assert "is not a workspace" in said
+    assert names["rows"] == [{"orders": 3}]
+    assert names["differs"] == {"web": []}
+    assert names["load_web"]() == 0
+    assert spark._started._jsc is not None  # which was there before
+
+
+def test_reports_are_typed(place: Workspace) -> None:
+    (report,) = place.sync("web")
+    assert (report.kind, report.rows, report.books.lines, report.books.balance) == ("sync", 10, 10, True)
+    (table,) = report.tables
+    assert (table.name, table.rows, table.new_columns["properties_total"]) == ("track_order_completed", 10, "bigint")
+    assert report.run_id == place.runs.latest(1)[0].run_id
+    assert report.failed_files == {}
+    (again,) = place.sync()
+    assert (again.rows, again.tables) == (0, [])
+
+
+def test_a_file_that_cannot_be_read_is_named(place: Workspace) -> None:
+    path = archive.path("src1", 1_794_700_800_000_000, "broken.gz")
+    place.archive.write(path, b"\x1f\x8b")
+    (report,) = place.sync()
+    assert list(report.failed_files) == [path]
+    assert report.notices
+
+
+def test_a_lake_is_changed_and_looked_at(place: Workspace) -> None:
+    place.sync()
+    (table,) = place.tables()
+    assert table.name == "track_order_completed"
+    retyped = place.retype("web.track_order_completed", "properties_total", "string")
+    assert isinstance(retyped, Report)
+    assert place.retype("web.track_order_completed", "properties_total", "string") is None
+    assert place.query("select max(properties_total) as m from web.track_order_completed").to_pylist() == [{"m": "9"}]
+    day = datetime(2026, 11, 15, tzinfo=UTC)
+    replayed = place.replay("web", day, None, ["Order Completed"])
+    assert (replayed.kind, replayed.rows, replayed.books.duplicates) == ("replay", 0, 10)
+    place.rebuild("web", {"table_prefix": "x"})
+    assert [table.name for table in place.tables()] == ["x_track_order_completed"]
+    next((place.folder / "lake" / "segment-data" / "data").rglob("*.parquet")).unlink()
+    assert place.verify()["web"] != []
+    assert place.verify("web", mend=True) == {"web": []}
+
+
+def test_progress_is_told(place: Workspace) -> None:
+    told: list[tuple[str, int, int]] = []
+    place.sync(progress=lambda *step: told.append(step))
+    assert {step for step, _, _ in told} >= {"stage", "dedupe", "publish"}
+    assert all(0 <= done <= of for _, done, of in told)
+
+
+def test_what_cannot_be_is_raised(place: Workspace, tmp_path: Path) -> None:
+    with pytest.raises(NotFoundError, match="there is no source 'app'"):
+        place.sync("app")
+    with pytest.raises(NotFoundError, match="no table for the event 'Nothing'"):
+        place.replay("web", events=["Nothing"])
+    with pytest.raises(InvalidSettingsError, match="has no time zone"):
+        place.replay("web", datetime(2026, 11, 15))  # noqa: DTZ001
+    with pytest.raises(InvalidSettingsError, match="a folder, or settings"):
+        eventlake.open()
+    with pytest.raises(InvalidSettingsError, match="a folder, or settings"):
+        eventlake.open(tmp_path, settings={"workspace_id": "x"})
+    with pytest.raises(ConfigurationError, match="settings: lak: there is no such setting; perhaps lake"):
+        eventlake.open(settings={"workspace_id": "x", "lak": 1})
+    with pytest.raises(AttributeError, match="no attribute 'nothing'"):
+        eventlake.nothing  # noqa: B018 # type: ignore[attr-defined]
+
+
+def test_if_one_fails_the_others_are_loaded(place: Workspace, tmp_path: Path) -> None:
+    place.connections.add_source("app", source_id="src2")
+    import_file(place.archive, "src2", raw_file(tmp_path, events(1), "app"), now_micros=place.clock.now())
+    with place.lake().leases.held("src2"), pytest.raises(BusyError):
+        place.sync()
+    assert place.query("select count(*) as n from web.track_order_completed").to_pylist() == [{"n": 10}]
+    assert [report.rows for report in place.sync()] == [1, 0]
+
+
+def test_what_is_disabled_is_passed_over_unless_it_is_named(place: Workspace) -> None:
+    place.connections.enable("web", False)
+    assert place.sync() == []
+    assert [report.rows for report in place.sync("web")] == [10]
+
+
+def test_threads_share_a_workspace(place: Workspace, tmp_path: Path) -> None:
+    for number in range(4):
+        place.connections.add_source(f"s{number}", source_id=f"id{number}")
+        path = raw_file(tmp_path, events(5 + number), f"s{number}")
+        import_file(place.archive, f"id{number}", path, now_micros=place.clock.now())
+    with ThreadPoolExecutor(4) as threads:
+        reports = list(threads.map(lambda number: place.sync(f"s{number}")[0], range(4)))
+    assert [report.rows for report in reports] == [5, 6, 7, 8]
+    assert all(found == [] for found in place.verify("s0", "s3").values())
+
+
+def test_settings_as_values_need_no_file(tmp_path: Path, spark: SparkRunner) -> None:
+    settings = {
+        "workspace_id": "x",
+        "database": f"sqlite:///{tmp_path}/elsewhere/a.db",
+        "lake": {"root": str(tmp_path / "lake")},
+    }
+    with eventlake.open(settings=settings) as place:
+        place.connections.add_source("web", source_id="src1")
+        import_file(place.archive, "src1", raw_file(tmp_path, events(2)), now_micros=place.clock.now())
+        assert [report.rows for report in place.sync()] == [2]
+    with eventlake.open(settings=settings) as place:
+        assert [report.rows for report in place.sync()] == [0]
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["elsewhere", "events", "lake"]
+
+
+ALONE = """
+import os, signal, sys
+import eventlake
+from pyspark.sql import SparkSession
+
+spark = SparkSession.builder.master("local[1]").config("spark.ui.enabled", "false").getOrCreate()
+handlers, error = [signal.getsignal(number) for number in (signal.SIGTERM, signal.SIGINT)], os.fstat(2)
+with eventlake.open(sys.argv[1], spark=spark) as workspace:
+    rows = [report.rows for report in workspace.sync()]
+assert rows == [10], rows
+assert spark.sql("select 1 as one").collect()[0].one == 1  # it goes on
+assert [signal.getsignal(number) for number in (signal.SIGTERM, signal.SIGINT)] == handlers
+assert os.path.samestat(os.fstat(2), error)
+spark.stop()
+"""
+
+
+def test_a_session_that_is_handed_over_goes_on_and_nothing_is_printed(place: Workspace) -> None:
+    done = subprocess.run(
+        [sys.executable, "-c", ALONE, str(place.folder)],
+        env=os.environ | {"SPARK_LOCAL_IP": "127.0.0.1"},
+        capture_output=True,
+        timeout=200,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr.decode()
+    assert done.stdout == b""
+
+
+def test_nothing_heavy_is_loaded_before_something_is_asked_for() -> None:
+    program = (
+        "import sys, eventlake; print(sorted({'sqlalchemy', 'pyarrow', 'pyspark', 'duckdb'} & sys.modules.keys()))"
+    )
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, check=True)
+    assert done.stdout.decode().strip() == "[]"
