@@ -5,12 +5,14 @@ import os
 import re
 import subprocess
 import sys
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 import pytest
+from pyspark.sql import SparkSession
 
 import eventlake
 from conftest import track
@@ -45,14 +47,27 @@ def place(tmp_path: Path, spark: SparkRunner) -> Workspace:
     return workspace
 
 
+@pytest.fixture
+def session(spark: SparkRunner, tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
+    """A session of the Spark of this process, without what another test left in it."""
+    spark.parallelism  # noqa: B018
+    warehouse = str(tmp_path_factory.getbasetemp() / "warehouse")
+    made = SparkSession.builder.config("spark.sql.warehouse.dir", warehouse).getOrCreate()
+    yield made
+    made.sql("drop database if exists web cascade")
+
+
 def test_the_page_shows_what_works(
-    tmp_path: Path, spark: SparkRunner, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    tmp_path: Path,
+    spark: SparkRunner,
+    session: SparkSession,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    spark.parallelism  # noqa: B018
     names: dict[str, Any] = {
         "path": raw_file(tmp_path, events(3)),
-        "spark": type("Session", (), {"sparkContext": spark._context}),
+        "spark": session,
         "database": "sqlite:///values.db",
         "root": "values",
     }
@@ -62,6 +77,8 @@ def test_the_page_shows_what_works(
     assert "web 3 rows, 0 duplicates\n" in said
     assert "track_order_completed 3 " in said
     assert "is not a workspace" in said
+    assert names["names"] == ["web.track_order_completed"]
+    assert "count(1)" in said
     assert names["rows"] == [{"orders": 3}]
     assert names["differs"] == {"web": []}
     assert names["load_web"]() == 0
@@ -205,3 +222,46 @@ def test_nothing_heavy_is_loaded_before_something_is_asked_for() -> None:
     )
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, check=True)
     assert done.stdout.decode().strip() == "[]"
+
+
+# Tables in Spark
+
+
+def test_spark_sees_what_queries_see_and_nothing_else(place: Workspace, session: SparkSession, tmp_path: Path) -> None:
+    odd = [track("Order Completed", f"n{n}", properties={"new": n / 4, "odd": [n]}) for n in range(3)]
+    later = [{**event, "receivedAt": "2026-11-16T03:00:00Z"} for event in odd]
+    place.sync()
+    import_file(place.archive, "src1", raw_file(tmp_path, later, "later"), now_micros=place.clock.now())
+    place.sync()
+    file = next((place.folder / "lake" / "segment-data" / "data").rglob("*.parquet"))
+    (file.parent / "foreign.parquet").write_bytes(file.read_bytes())  # as one of a run that commits at this moment
+    assert place.spark_views(session) == ["web.track_order_completed"]
+    columns = "message_id, properties_total, properties_new, properties_odd, day, hr"
+    sql = f"select {columns} from web.track_order_completed order by message_id"
+    expected = place.query(sql).to_pylist()
+    assert len(expected) == 13
+    assert [row.asDict() for row in session.sql(sql).collect()] == expected
+    assert session.sql("select count(*) as n from web.track_order_completed where hr = '03'").collect()[0].n == 3
+    (file.parent / "foreign.parquet").unlink()
+    place.rebuild("web", {"date_partition": "day", "partition_by_slug": "true"})
+    place.spark_views(session)
+    assert session.sql("select count(*) as n from web.track_order_completed").collect()[0].n == 13
+
+
+def test_a_table_of_the_sessions_own_is_left_alone(place: Workspace, session: SparkSession, tmp_path: Path) -> None:
+    place.sync()
+    session.sql("create database if not exists web")
+    session.sql(f"create table web.track_order_completed (a int) using parquet location '{tmp_path}/own'")
+    with pytest.raises(InvalidSettingsError, match="not of a lake"):
+        place.spark_views(session)
+    assert session.table("web.track_order_completed").columns == ["a"]
+
+
+@pytest.mark.parametrize("name", ["it's {a,b} [x] *? \\\\ `y`"])
+def test_a_lake_in_a_folder_with_an_odd_name_is_read(tmp_path: Path, session: SparkSession, name: str) -> None:
+    place = eventlake.create(tmp_path / name)
+    place.connections.add_source("web", source_id="src1")
+    import_file(place.archive, "src1", raw_file(tmp_path, events(4)), now_micros=place.clock.now())
+    place.sync()
+    place.spark_views(session)
+    assert session.sql("select count(*) as n from web.track_order_completed").collect()[0].n == 4

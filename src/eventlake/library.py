@@ -21,6 +21,7 @@ from eventlake.errors import EventLakeError, InvalidSettingsError
 from eventlake.query import query
 from eventlake.runners.choice import Surroundings, runner_of
 from eventlake.runners.spark import SparkRunner
+from eventlake.runners.spark_tables import SparkTable, register
 from eventlake.settings import DEFAULT_LAKE, Settings
 from eventlake.sync import asked, jobs
 from eventlake.sync.books import Books
@@ -229,6 +230,30 @@ class Workspace(opened.Workspace):
 
     def tables(self, lake: str = DEFAULT_LAKE) -> list[CatalogTable]:
         return self.lake(lake).catalog.tables()
+
+    def spark_views(self, session: Any, *, lake: str = DEFAULT_LAKE) -> list[str]:
+        """Let a SparkSession see the tables of a lake as `<database>.<table>`, as they are now; their names.
+
+        Native Parquet tables over exactly the files that the ledger knows. Call it again to see what came since.
+        """
+        place = self.lake(lake)
+        tables = []
+        for table in place.catalog.tables():
+            folder = f"{table.location}/"
+            files = [file.path for file in place.ledger.data_files(table.source_id, table.segment_type)]
+            if files:
+                tables.append(
+                    SparkTable(
+                        table.database,
+                        table.name,
+                        place.storage.full(table.location),
+                        [path.removeprefix(folder) for path in files],
+                        [(column.name, column.type.value) for column in table.schema.columns],
+                        table.partition_keys,
+                    )
+                )
+        register(session, place.name, tables)
+        return [f"{table.database}.{table.name}" for table in tables]
 
     def _runner(self, connection: Connection) -> Runner:
         with self._lock:
