@@ -80,7 +80,7 @@ from eventlake.sync import jobs
 from eventlake.sync.run import run
 from eventlake.workspace import Workspace
 workspace = Workspace.open(Path(sys.argv[1]))
-print(json.dumps(run(workspace, jobs.sync(workspace.sources.get("web")), InProcess())[0]))
+print(json.dumps(run(workspace, jobs.sync(workspace.connections.get("web")), InProcess())[0]))
 """
 
 

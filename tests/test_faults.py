@@ -382,7 +382,7 @@ class Hurrying(SetClock):
 
 
 def test_a_run_that_crosses_midnight_and_the_end_of_a_year_has_one_report(tmp_path: Path) -> None:
-    lake = Lake(tmp_path / "workspace", InProcess(), clock=Hurrying("2026-12-31T20:30:00Z"))
+    lake = Lake(tmp_path / "workspace", InProcess(), clock=Hurrying("2026-12-31T19:30:00Z"))
     report = lake.sync_of(
         track("A", "m1", receivedAt="2026-12-31T23:59:59.999999Z"),
         track("A", "m2", receivedAt="2027-01-01T00:00:00Z"),

@@ -259,7 +259,7 @@ def test_rows_of_the_database_replace_themselves_however_many_go_in_at_once(
     database.metadata.create_all(engine)
     table = database.quarantine_files
     for run, paths in (("one", first), ("two", second), ("two", second)):
-        rows = [{"path": f"p{number}", "source_id": "s", "run_id": run} for number in paths]
+        rows = [{"path": f"p{number}", "lake": "default", "source_id": "s", "run_id": run} for number in paths]
         with engine.begin() as connection:
             database.upsert(connection, table, rows, at_once=at_once)
     with engine.connect() as connection:

@@ -5,12 +5,10 @@ union, and a case where it is made: storages and catalogs in `workspace`, runner
 """
 
 import re
-from collections.abc import Mapping, Sequence
-from difflib import get_close_matches
-from itertools import pairwise
-from typing import Annotated, Any, Literal, get_args
+from collections.abc import Mapping
+from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Discriminator, Field, Tag, ValidationError, field_validator, model_validator
+from pydantic import BaseModel, ConfigDict, Discriminator, Field, Tag, field_validator, model_validator
 from pydantic_settings import BaseSettings, PydanticBaseSettingsSource, SettingsConfigDict
 
 from eventlake.aws.session import AwsOptions
@@ -272,41 +270,3 @@ class Settings(BaseSettings):
     ) -> tuple[PydanticBaseSettingsSource, ...]:
         del settings_cls, dotenv_settings, file_secret_settings
         return env_settings, init_settings  # the file is given to __init__; the environment wins over it
-
-
-def problems(error: ValidationError) -> str:
-    """What is wrong with settings, in a sentence; a key that does not exist with the nearest that does."""
-    return "; ".join(_problem(one["loc"], one["type"], one["msg"]) for one in error.errors())
-
-
-def _problem(place: tuple[int | str, ...], kind: str, words: str) -> str:
-    # Of one of several kinds, Pydantic names the kind as well.
-    parts = [
-        part for before, part in pairwise(("", *place)) if before not in ("catalog", "runner") or part not in _KINDS
-    ]
-    words = words.removeprefix("Value error, ")
-    if kind == "extra_forbidden":
-        near = get_close_matches(str(place[-1]), _keys_beside([str(part) for part in place]), 1)
-        words = f"there is no such setting{f'; perhaps {near[0]}' if near else ''}"
-    # What is wrong between several settings has no place of its own.
-    return f"{'.'.join(map(str, parts))}: {words}" if parts else words
-
-
-_KINDS = {"embedded", "glue", "spark", "emr", "emr-serverless"}
-
-
-def _keys_beside(place: Sequence[str]) -> list[str]:
-    """The settings that there are where one is written that there is not."""
-    models: list[type[BaseModel]] = [Settings]
-    for before, part in pairwise(("", *place[:-1])):
-        if before != "lakes":  # what comes next is a name
-            fields = [model.model_fields[part] for model in models if part in model.model_fields]
-            models = [one for field in fields for one in _models(field.annotation)] or models
-    return sorted({name for model in models for name in model.model_fields})
-
-
-def _models(annotation: Any) -> list[type[BaseModel]]:
-    """The sections that a type is made of."""
-    if isinstance(annotation, type) and issubclass(annotation, BaseModel):
-        return [annotation]
-    return [found for part in get_args(annotation) for found in _models(part)]

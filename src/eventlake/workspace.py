@@ -31,8 +31,8 @@ from eventlake.settings import (
     LakeSettings,
     Settings,
     StorageSettings,
-    problems,
 )
+from eventlake.settings_mistakes import mistakes
 from eventlake.storage import private
 from eventlake.storage.base import Storage
 from eventlake.storage.local import LocalStorage
@@ -58,7 +58,7 @@ def read_settings(values: Mapping[str, Any], where: str) -> Settings:
         return Settings(**values)
     except ValidationError as error:
         raise ConfigurationError(
-            f"{where}: {problems(error)}", fix="correct the file or the EVENTLAKE_… variable"
+            f"{where}: {mistakes(error)}", fix="correct the file or the EVENTLAKE_… variable"
         ) from error
 
 

@@ -1,16 +1,10 @@
-"""eventlake as a library: a workspace that is opened, worked with and closed. The command line is one face of it.
-
-Nothing here prints, handles signals or redirects anything. Progress is told to a callback. What goes wrong is raised,
-as one of `eventlake.errors`, which says what happened and what to do.
-"""
+"""A workspace with all that can be done with it."""
 
 import threading
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from contextlib import ExitStack
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
 from pathlib import Path
-from typing import Any, Protocol, Self
+from typing import Any, Self
 
 import pyarrow as pa
 
@@ -18,139 +12,19 @@ from eventlake import workspace as opened
 from eventlake.catalog.base import CatalogTable
 from eventlake.control.connections import Connection
 from eventlake.errors import EventLakeError, InvalidSettingsError
+from eventlake.library.report import Report
+from eventlake.library.runners import Runners
 from eventlake.query import query
-from eventlake.runners.choice import Surroundings, runner_of
 from eventlake.runners.spark import SparkRunner
 from eventlake.runners.spark_tables import SparkTable, register
 from eventlake.settings import DEFAULT_LAKE, Settings
 from eventlake.sync import asked, jobs
-from eventlake.sync.books import Books
 from eventlake.sync.jobs import Job
-from eventlake.sync.remote_steps import STEPS
 from eventlake.sync.repair import repair
 from eventlake.sync.run import run
 from eventlake.sync.steps import Progress, Runner, no_progress
 from eventlake.sync.verify import Finding, verify
-from eventlake.workspace import Clock, Lake
-
-
-@dataclass(frozen=True)
-class TableReport:
-    """What a run did to one table; `line` is its line of report.json."""
-
-    line: Mapping[str, Any]
-
-    @property
-    def name(self) -> str:
-        return str(self.line["table_name"])
-
-    @property
-    def rows(self) -> int:
-        """That were added."""
-        return int(self.line["row_count"])
-
-    @property
-    def new_columns(self) -> dict[str, str]:
-        """The types of the columns that it got, by name."""
-        return {column["name"]: column["type"] for column in self.line.get("new_columns", ())}
-
-
-@dataclass(frozen=True)
-class Report:
-    """What a run did; `lines` are those of report.json, which docs/reports.md describes."""
-
-    connection: str
-    lines: Sequence[Mapping[str, Any]]
-
-    @property
-    def run_id(self) -> str:
-        return str(self.lines[0]["run_id"])
-
-    @property
-    def kind(self) -> str:
-        return str(self.lines[0]["kind"])
-
-    @property
-    def books(self) -> Books:
-        books = self.lines[0]["books"]
-        return Books(**{**books, "checksum": int(books["checksum"], 16)})
-
-    @property
-    def rows(self) -> int:
-        """That were added to the lake."""
-        return self.books.loaded
-
-    @property
-    def tables(self) -> list[TableReport]:
-        return [TableReport(line) for line in self.lines[1:]]
-
-    @property
-    def notices(self) -> list[str]:
-        """What people would not expect."""
-        return list(self.lines[0].get("notices", ()))
-
-    @property
-    def failed_files(self) -> dict[str, str]:
-        """Raw files that could not be read, and why; the next sync tries again."""
-        return {failed["file"]: failed["error"] for failed in self.lines[0].get("failed_files", ())}
-
-
-class _Closing(Runner, Protocol):
-    def close(self) -> None: ...
-
-
-def quietly(lake: Lake) -> Surroundings:
-    """For runners that tell nobody what they do."""
-    return Surroundings(lake.storage, lake.archive, lake.settings.aws.options, lake.workspace.folder)
-
-
-class Runners:
-    """The runner of each lake, which starts Spark when the first task comes. All are closed at the end.
-
-    A process has one Spark: lakes that ask for the same share it, and for another the one before is stopped.
-    """
-
-    def __init__(
-        self,
-        workspace: opened.Workspace,
-        around: Callable[[Lake], Surroundings] = quietly,
-        *,
-        transient: bool = False,
-    ) -> None:
-        self._workspace = workspace
-        self._around = around
-        self._transient = transient
-        self._spark: tuple[object, _Closing] | None = None  # with the settings that it has
-        self._remote: dict[str, _Closing] = {}
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
-
-    def close(self) -> None:
-        made, self._spark, self._remote = [*self._remote.values(), *(self._spark or ())[1:]], None, {}
-        with ExitStack() as closing:
-            for runner in made:
-                closing.callback(runner.close)
-
-    def of(self, name: str) -> Runner:
-        lake = self._workspace.lake(name)
-        settings = lake.settings.runner
-        if settings.kind == "spark":
-            if self._spark and self._spark[0] != settings:
-                self._spark[1].close()
-                self._spark = None
-            if not self._spark:
-                self._spark = settings, self._made(lake)
-            return self._spark[1]
-        if name not in self._remote:
-            self._remote[name] = self._made(lake)
-        return self._remote[name]
-
-    def _made(self, lake: Lake) -> _Closing:
-        return runner_of(lake.settings.runner, self._around(lake), STEPS, transient=self._transient)
+from eventlake.workspace import Clock
 
 
 class Workspace(opened.Workspace):
