@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 
 import sqlalchemy as sa
 
+from eventlake.control.connections import Connection
 from eventlake.storage.local import LocalStorage
 from eventlake.storage.s3 import S3Storage
 from eventlake.sync import jobs
@@ -70,12 +71,13 @@ def carried_out(workspace: Workspace, kind: str) -> None:
     run(workspace, job, InProcess())
 
 
-def _renamed(source: Any) -> jobs.Job:
-    settings = source.settings.model_copy(update={"table_prefix": "x"})
-    return jobs.rebuild(source._replace(settings=settings))
+def _renamed(connection: Connection) -> jobs.Job:
+    settings = connection.settings.model_copy(update={"table_prefix": "x"})
+    return jobs.rebuild(connection._replace(settings=settings))
 
 
-def _die_at(folder: Path, kind: str, last: int, since: str, told: Any) -> None:
+def _die_at(folder: Path, kind: str, last: int, since: str, environment: dict[str, str], told: Any) -> None:
+    os.environ.update(environment)  # that of the process it was forked from is older
     made = 0
     counts = not since
 
@@ -98,7 +100,7 @@ def killed_at(folder: Path, kind: str, change: int, *, since: str = "", after: f
     Changes are counted from the beginning, or from the one whose name contains `since`.
     """
     here, there = _processes.Pipe(duplex=False)
-    process = _processes.Process(target=_die_at, args=(folder, kind, change, since, there))
+    process = _processes.Process(target=_die_at, args=(folder, kind, change, since, dict(os.environ), there))
     process.start()
     there.close()
     process.join(after)
