@@ -27,7 +27,14 @@ from aws import ACCOUNT, REGION, Aws, rights_checked
 from conftest import InProcess
 from eventlake.aws.session import AwsOptions
 from eventlake.demo.events import Recipe, write_archive
-from eventlake.errors import InternalError, InvalidSettingsError, PermissionMissingError, SetupError, TransientError
+from eventlake.errors import (
+    CancelledError,
+    InternalError,
+    InvalidSettingsError,
+    PermissionMissingError,
+    SetupError,
+    TransientError,
+)
 from eventlake.query import query
 from eventlake.runners import entry
 from eventlake.runners.cluster_driver import described
@@ -703,6 +710,24 @@ def test_a_step_that_goes_on_is_not_given_up_and_trouble_on_the_way_is_borne(tmp
     assert done[-1] >= 4
     launcher.states = [State.ENDED]
     runner.close()
+
+
+def test_a_step_on_a_cluster_can_be_cancelled_and_the_driver_ends(tmp_path: Path) -> None:
+    launcher = Told(State.RUNNING)
+    runner = RemoteRunner(LocalStorage(str(tmp_path)), launcher, DOUBLE, patience=60, poll=0.01)
+
+    def start(session: str) -> str:
+        Mailbox(LocalStorage(str(tmp_path)), session, DOUBLE).greet(Greeting(3, "4.3.0"))
+        return session
+
+    def enough(done: int) -> None:
+        raise CancelledError(f"after {done} tasks", fix="nothing")
+
+    launcher.start = start  # type: ignore[method-assign]
+    with pytest.raises(CancelledError, match="after 0 tasks"):
+        runner.run(double, 2, [1], enough)
+    assert launcher.stopped
+    assert next(tmp_path.rglob("bye")).exists()
 
 
 def test_a_cluster_that_never_starts_is_given_up(tmp_path: Path) -> None:

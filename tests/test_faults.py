@@ -20,6 +20,7 @@ import pytest
 from conftest import InProcess, Lake, SetClock, new_bucket, settings_for, track
 from eventlake.errors import (
     BusyError,
+    CancelledError,
     EventLakeError,
     InternalError,
     NoSpaceError,
@@ -158,6 +159,22 @@ def test_tasks_that_hang_on_spark_are_given_up(spark: SparkRunner, tmp_path: Pat
     impatient = SparkRunner("local[2]", {}, tmp_path / "spark.log", patience=1)  # takes the Spark that is there
     with pytest.raises(TransientError, match="could not wait: no task ended for 1 seconds"):
         impatient.run(wait, None, [60, 60])
+    assert spark.run(wait, None, [0, 0]) == [0, 0]
+
+
+def test_whoever_watches_can_cancel_a_step_on_spark(spark: SparkRunner) -> None:
+    def wait(_: None, seconds: int) -> int:
+        time.sleep(seconds)
+        return seconds
+
+    def enough(done: int) -> None:
+        raise CancelledError(f"after {done} tasks", fix="nothing")
+
+    assert spark.run(wait, None, [0, 0]) == [0, 0]  # the workers are there
+    began = time.monotonic()
+    with pytest.raises(CancelledError, match="after 0 tasks"):
+        spark.run(wait, None, [60, 60], enough)
+    assert time.monotonic() - began < 30
     assert spark.run(wait, None, [0, 0]) == [0, 0]
 
 

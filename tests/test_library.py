@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime
 from pathlib import Path
+from threading import Event
 from typing import Any
 
 import pytest
@@ -18,7 +19,7 @@ import eventlake
 from conftest import track
 from eventlake.archive import layout as archive
 from eventlake.archive.importer import import_file
-from eventlake.errors import BusyError, ConfigurationError, InvalidSettingsError, NotFoundError
+from eventlake.errors import BusyError, CancelledError, ConfigurationError, InvalidSettingsError, NotFoundError
 from eventlake.library import Report, Workspace
 from eventlake.runners.spark import SparkRunner
 
@@ -127,6 +128,29 @@ def test_progress_is_told(place: Workspace) -> None:
     place.sync(progress=lambda *step: told.append(step))
     assert {step for step, _, _ in told} >= {"stage", "dedupe", "publish"}
     assert all(0 <= done <= of for _, done, of in told)
+
+
+@pytest.mark.parametrize("when", ["stage", "dedupe", "publish"])
+def test_a_run_that_is_cancelled_publishes_nothing_and_can_be_done_again(place: Workspace, when: str) -> None:
+    cancel = Event()
+
+    def watch(step: str, _done: int, _of: int) -> None:
+        if step == when:
+            cancel.set()
+
+    with pytest.raises(CancelledError, match="nothing of it was published"):
+        place.sync(progress=watch, cancel=cancel)
+    failed = place.runs.latest(1)[0]
+    assert failed.status == "failed"
+    assert (failed.report or [{}])[0]["error_code"] == "cancelled"
+    assert place.tables() == []
+    assert list(place.lake().storage.folders("segment-stage")) == []
+    cancel.clear()
+    assert [report.rows for report in place.sync(cancel=cancel)] == [10]
+    cancel.set()
+    with pytest.raises(CancelledError):
+        place.verify(cancel=cancel)
+    assert place.verify() == {"web": []}
 
 
 def test_what_cannot_be_is_raised(place: Workspace, tmp_path: Path) -> None:

@@ -9,6 +9,7 @@
     │   ├── UnknownLakeError       the database does not know what is in the lake
     │   └── DamagedError           a file is not what it was when it was written
     ├── BusyError                  another run holds the source: try later
+    ├── CancelledError             somebody wanted the run to end
     ├── TransientError             worth another attempt; below it, what the next attempt begins with
     └── InternalError              a law of eventlake does not hold: nothing is published
 
@@ -123,6 +124,12 @@ class DamagedError(SetupError):
 
 class BusyError(EventLakeError):
     code = "busy"
+
+
+class CancelledError(EventLakeError):
+    """Somebody wanted a run to end. Whoever is told of its progress may raise this."""
+
+    code = "cancelled"
 
 
 class TransientError(EventLakeError):

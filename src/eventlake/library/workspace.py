@@ -1,9 +1,9 @@
 """A workspace with all that can be done with it."""
 
-import threading
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
 from pathlib import Path
+from threading import Event, Lock
 from typing import Any, Self
 
 import pyarrow as pa
@@ -11,7 +11,7 @@ import pyarrow as pa
 from eventlake import workspace as opened
 from eventlake.catalog.base import CatalogTable
 from eventlake.control.connections import Connection
-from eventlake.errors import EventLakeError, InvalidSettingsError
+from eventlake.errors import CancelledError, EventLakeError, InvalidSettingsError
 from eventlake.library.report import Report
 from eventlake.library.runners import Runners
 from eventlake.query import query
@@ -37,7 +37,7 @@ class Workspace(opened.Workspace):
         super().__init__(folder, settings, clock)
         self._runners = Runners(self)
         self._given: Runner | None = None
-        self._lock = threading.Lock()
+        self._lock = Lock()
 
     def __enter__(self) -> Self:
         return self
@@ -54,13 +54,13 @@ class Workspace(opened.Workspace):
         """Run on this SparkSession, which is never stopped from here; otherwise as the lakes' settings say."""
         self._given = SparkRunner.on(session.sparkContext)
 
-    def sync(self, *names: str, progress: Progress = no_progress) -> list[Report]:
+    def sync(self, *names: str, progress: Progress = no_progress, cancel: Event | None = None) -> list[Report]:
         """Load what is new: of these sources (`web`) or connections (`web/aws`), or of all that are enabled.
 
         If one fails, the others are still loaded; then the first error is raised.
         """
         found = self.connections.meant(names)
-        return self._run([jobs.sync(one) for one in found if one.enabled or names], progress)
+        return self._run([jobs.sync(one) for one in found if one.enabled or names], _heeding(cancel, progress))
 
     def replay(
         self,
@@ -70,26 +70,38 @@ class Workspace(opened.Workspace):
         events: Sequence[str] = (),
         *,
         progress: Progress = no_progress,
+        cancel: Event | None = None,
     ) -> Report:
         """Load what was received in [start, stop) again from the raw archive; without bounds everything."""
         connection = self.connections.get(name)
         job = asked.replay(self.lake(connection.lake), connection, _micros(start), _micros(stop), events)
-        return self._run([job], progress)[0]
+        return self._run([job], _heeding(cancel, progress))[0]
 
-    def rebuild(self, name: str, settings: Mapping[str, str], *, progress: Progress = no_progress) -> Report:
+    def rebuild(
+        self, name: str, settings: Mapping[str, str], *, progress: Progress = no_progress, cancel: Event | None = None
+    ) -> Report:
         """Write all tables of a connection anew with other settings."""
-        return self._run([jobs.rebuild(self.connections.preview(name, dict(settings)))], progress)[0]
+        return self._run([jobs.rebuild(self.connections.preview(name, dict(settings)))], _heeding(cancel, progress))[0]
 
     def retype(
-        self, table: str, column: str, new_type: str, *, lake: str = DEFAULT_LAKE, progress: Progress = no_progress
+        self,
+        table: str,
+        column: str,
+        new_type: str,
+        *,
+        lake: str = DEFAULT_LAKE,
+        progress: Progress = no_progress,
+        cancel: Event | None = None,
     ) -> Report | None:
         """Give a column another type, over its whole history; None if it has that type already."""
         job = asked.retype(self.lake(lake), table, column, new_type)
-        return self._run([job], progress)[0] if job else None
+        return self._run([job], _heeding(cancel, progress))[0] if job else None
 
-    def verify(self, *names: str, mend: bool = False, progress: Progress = no_progress) -> dict[str, list[Finding]]:
+    def verify(
+        self, *names: str, mend: bool = False, progress: Progress = no_progress, cancel: Event | None = None
+    ) -> dict[str, list[Finding]]:
         """What differs between archive, files, catalog and books, by connection; empty lists are good news."""
-        found = {}
+        found, progress = {}, _heeding(cancel, progress)
         for connection in self.connections.meant(names):
             runner = self._runner(connection)
             found[connection.name] = verify(self, connection, runner, progress)
@@ -139,6 +151,8 @@ class Workspace(opened.Workspace):
             try:
                 lines = run(self, job, self._runner(job.connection), progress)
                 reports.append(Report(job.connection.name, lines))
+            except CancelledError:
+                raise  # it was meant for all
             except EventLakeError as error:
                 failed.append(error)
         if failed:
@@ -169,6 +183,17 @@ def open(  # noqa: A001 - it is called eventlake.open
 def create(folder: str | Path) -> Workspace:
     """Make a workspace in a folder, with the embedded defaults, and open it."""
     return Workspace.create(Path(folder))
+
+
+def _heeding(cancel: Event | None, progress: Progress) -> Progress:
+    """Progress that ends the run, before its commit, when somebody wants that."""
+
+    def told(step: str, done: int, of: int) -> None:
+        if cancel and cancel.is_set():
+            raise CancelledError("the run was cancelled; nothing of it was published", fix="run it again at any time")
+        progress(step, done, of)
+
+    return told
 
 
 def _micros(moment: datetime | None) -> int | None:

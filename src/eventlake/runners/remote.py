@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from enum import Enum
 from typing import Any, NamedTuple, Protocol, TypeVar
 
-from eventlake.errors import EventLakeError, TransientError
+from eventlake.errors import CancelledError, EventLakeError, TransientError
 from eventlake.lake.layout import STAGE
 from eventlake.runners.mailbox import Mailbox
 from eventlake.runners.wire import Failure, Request, Steps
@@ -110,11 +110,15 @@ class RemoteRunner:
             now = mailbox.progress(number)
             if now != done:
                 done, self._since = now, time.monotonic()
-                if progress:
-                    progress(done)
+            if progress:
+                progress(done)
             return mailbox.result(number, request)
 
-        found = self._wait_for(look, function.__name__)
+        try:
+            found = self._wait_for(look, function.__name__)
+        except CancelledError:
+            self.close()  # else it would go on there
+            raise
         if isinstance(found, Failure):
             raise found.error()
         results: list[Result] = found

@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from eventlake import errors
-from eventlake.errors import EventLakeError, SetupError, TransientError
+from eventlake.errors import CancelledError, EventLakeError, SetupError, TransientError
 from eventlake.runners import java_process
 from eventlake.runners.java import java_home
 from eventlake.runners.quick_start import java_options
@@ -106,6 +106,8 @@ class SparkRunner:
                 with watch:
                     results: list[Result] = work.collect()
             except Exception as error:
+                if watch.cancelled:
+                    raise watch.cancelled from error
                 if watch.gave_up:
                     raise TransientError(
                         f"Spark could not {function.__name__}: no task ended for {self._patience:g} seconds",
@@ -218,10 +220,14 @@ def _stderr_to(log: Path | None) -> Iterator[None]:
 
 
 class _Watch:
-    """Follows a job group while it runs: tells how many tasks are done, and cancels it when none ends for too long."""
+    """Follows a job group while it runs, and tells how many tasks are done.
+
+    Cancels it when none ends for too long, or when whoever is told wants it.
+    """
 
     def __init__(self, context: Any, group: str, progress: Progress | None, patience: float) -> None:
         self.gave_up = False
+        self.cancelled: CancelledError | None = None
         self._context = context
         self._group = group
         self._progress = progress
@@ -243,8 +249,12 @@ class _Watch:
                 now = self._done()
                 if now != done:
                     done, since = now, time.monotonic()
-                    if self._progress:
-                        self._progress(done)
+                if self._progress:
+                    self._progress(done)
+            except CancelledError as error:
+                self.cancelled = error
+                self._context.cancelJobGroup(self._group)
+                return
             except Exception as error:  # whoever is told must not stop the watch: the time limit holds without it
                 if _is_of_the_way(error) and java_process.how_it_ended(wait=True):
                     return
