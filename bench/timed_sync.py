@@ -46,8 +46,7 @@ def _timed(place: Workspace, connection: Connection, runner: Runner) -> dict[str
 def main(folder: Path, slug: str, *archives: Path) -> None:
     place = Workspace.open(folder)
     connection = place.connections.get(slug)
-    with state.Runners(place) as runners:
-        runner = runners.of(connection.lake)
+    with state.Runners(place) as runners, runners.of(connection.lake) as runner:
         for archive in archives:
             for file in find_raw_files([archive]):
                 import_file(place.archive, connection.source.id, file, now_micros=place.clock.now())

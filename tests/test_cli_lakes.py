@@ -1,6 +1,7 @@
 """`lake`, `connect`, `disconnect`, `connection`, and SOURCE/LAKE in other commands, as people and scripts meet them."""
 
 import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -168,3 +169,16 @@ def test_what_only_the_archive_has_is_told(folder: Folder, tmp_path: Path) -> No
     assert "source add-key" in told.err
     assert "src9" in told.err
     assert "eventlake source add SLUG --id ID" in told.err
+
+
+def test_runs_of_another_workspace_are_told_with_its_id(folder: Folder) -> None:
+    for file in folder.path.glob("eventlake.db*"):
+        file.unlink()
+    settings = (folder.path / CONFIG).read_text()
+    theirs = re.search('workspace_id = "(.*)"', settings)
+    assert theirs
+    (folder.path / CONFIG).write_text(settings.replace(theirs[1], "another"))
+    told = folder.ask("restore").err
+    assert "nothing to restore" in told
+    assert f'put workspace_id = "{theirs[1]}" into eventlake.toml' in " ".join(told.split())
+    assert folder.ask("restore", "--json").value["of_other_workspaces"] == {"src1": theirs[1]}

@@ -15,6 +15,7 @@ import threading
 import time
 import uuid
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -728,6 +729,26 @@ def test_a_step_on_a_cluster_can_be_cancelled_and_the_driver_ends(tmp_path: Path
         runner.run(double, 2, [1], enough)
     assert launcher.stopped
     assert next(tmp_path.rglob("bye")).exists()
+
+
+def test_threads_share_a_driver(tmp_path: Path) -> None:
+    launcher = Told(State.RUNNING)
+    runner = RemoteRunner(LocalStorage(str(tmp_path)), launcher, DOUBLE, patience=60, poll=0.01)
+
+    def start(session: str) -> str:
+        time.sleep(0.3)  # in which another thread asks
+        there = Mailbox(LocalStorage(str(tmp_path)), session, DOUBLE)
+        there.greet(Greeting(3, "4.3.0"))
+        for number in range(1, 5):
+            there.answer(number, [number])
+        return session
+
+    launcher.start = start  # type: ignore[method-assign]
+    with ThreadPoolExecutor(4) as threads:
+        found = list(threads.map(lambda number: runner.run(double, 2, [number]), range(4)))
+    assert sorted(found) == [[1], [2], [3], [4]]
+    launcher.states = [State.ENDED]
+    runner.close()
 
 
 def test_a_cluster_that_never_starts_is_given_up(tmp_path: Path) -> None:

@@ -295,6 +295,33 @@ def test_a_lake_that_is_no_longer_in_the_settings_is_told(place: Workspace) -> N
         run(again, jobs.sync(next(one for one in again.connections.all() if one.lake == "second")), InProcess())
 
 
+def test_a_connection_to_a_lake_that_is_no_longer_there_can_be_removed(place: Workspace) -> None:
+    (place.folder / CONFIG).write_text((place.folder / CONFIG).read_text().replace(TWO, ""))
+    again = Workspace.open(place.folder)
+    again.connections.disconnect("web/second")
+    assert [one.lake for one in again.connections.all()] == ["default"]
+    with pytest.raises(NotFoundError, match="there is no lake 'second'"):
+        again.connections.connect("web", "second")
+
+
+def test_a_run_has_the_settings_of_the_moment_it_begins(place: Workspace) -> None:
+    """Another run of the connection may have changed them while this one waited for it."""
+    put(place, "1", track(message_id="m1"))
+    sync(place, "web/default")
+    put(place, "2", track(message_id="m2"))
+    waiting, replay = (
+        jobs.sync(place.connections.get("web/default")),
+        jobs.replay(place.connections.get("web/default"), None, None),
+    )
+    changed = {"date_partition": "day", "table_prefix": "x"}
+    run(place, jobs.rebuild(place.connections.preview("web/default", changed)), InProcess())
+    with pytest.raises(InvalidSettingsError, match="changed after this was asked for"):
+        run(place, replay, InProcess())
+    run(place, waiting, InProcess())
+    assert ids(place, "default", "web.x_track_clicked") == ["m1", "m2"]
+    assert verify(place, place.connections.get("web/default"), InProcess()) == []
+
+
 def test_every_setting_of_a_connection_is_kept(place: Workspace) -> None:
     changed = place.connections.change("web/second", LIKE)
     assert place.connections.get("web/second") == changed

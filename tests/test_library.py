@@ -20,8 +20,9 @@ from conftest import track
 from eventlake.archive import layout as archive
 from eventlake.archive.importer import import_file
 from eventlake.errors import BusyError, CancelledError, ConfigurationError, InvalidSettingsError, NotFoundError
-from eventlake.library import Report, Workspace
+from eventlake.library import Report, Runners, Workspace
 from eventlake.runners.spark import SparkRunner
+from eventlake.workspace import CONFIG
 
 PAGE = Path(__file__).parent.parent / "docs" / "library.md"
 BLOCKS = re.findall(r"^```python\n(.*?)^```", PAGE.read_text(), re.MULTILINE | re.DOTALL)
@@ -179,10 +180,11 @@ def test_if_one_fails_the_others_are_loaded(place: Workspace, tmp_path: Path) ->
     assert [report.rows for report in place.sync()] == [1, 0]
 
 
-def test_what_is_disabled_is_passed_over_unless_it_is_named(place: Workspace) -> None:
+def test_what_is_disabled_is_passed_over_and_refused_if_it_is_named(place: Workspace) -> None:
     place.connections.enable("web", False)
     assert place.sync() == []
-    assert [report.rows for report in place.sync("web")] == [10]
+    with pytest.raises(InvalidSettingsError, match="web is disabled"):
+        place.sync("web")
 
 
 def test_threads_share_a_workspace(place: Workspace, tmp_path: Path) -> None:
@@ -194,6 +196,23 @@ def test_threads_share_a_workspace(place: Workspace, tmp_path: Path) -> None:
         reports = list(threads.map(lambda number: place.sync(f"s{number}")[0], range(4)))
     assert [report.rows for report in reports] == [5, 6, 7, 8]
     assert all(found == [] for found in place.verify("s0", "s3").values())
+
+
+def test_a_spark_that_a_run_uses_is_not_stopped_for_another(tmp_path: Path) -> None:
+    workspace = eventlake.create(tmp_path / "lake")
+    with (workspace.folder / CONFIG).open("a") as settings:
+        settings.write('[lakes.same]\nroot = "same"\nrunner = { patience = 5 }\n')
+        settings.write('[lakes.other]\nroot = "other"\nrunner = { master = "local[1]" }\n')
+    with Runners(eventlake.open(workspace.folder)) as runners:
+        with runners.of("default"), runners.of("same"), pytest.raises(BusyError, match="other settings"):
+            runners.of("other").__enter__()
+        with runners.of("other"):
+            pass
+
+
+def test_closing_opens_nothing(tmp_path: Path) -> None:
+    eventlake.create(tmp_path / "lake").close()
+    assert not (tmp_path / "lake" / "eventlake.db").exists()
 
 
 def test_settings_as_values_need_no_file(tmp_path: Path, spark: SparkRunner) -> None:

@@ -126,14 +126,9 @@ def test_what_was_there_before_there_were_lakes_belongs_to_the_default_one(tmp_p
     for name, (row,) in found.items():
         if name != "connections":
             old = {column.name: _any(column) for column in before.tables[name].c if column.name in row}
-            assert dict(row) == old | ({"lake": "default"} if "lake" in row else {}) | _switched(name)
+            assert dict(row) == old | ({"lake": "default"} if "lake" in row else {})
     (connected,) = found["connections"]
     assert (connected["enabled"], connected["connected"], connected["settings"]) == (False, True, {"a": 1})
-
-
-def _switched(name: str) -> dict[str, bool]:
-    """What was switched off was not the source's collection but its loading."""
-    return {"enabled": True} if name == "sources" else {}
 
 
 def _any(column: sa.Column[Any]) -> Any:

@@ -13,7 +13,7 @@ import sqlalchemy as sa
 from conftest import InProcess, Lake, SetClock, new_database, track
 from eventlake.catalog import embedded
 from eventlake.control import database
-from eventlake.errors import ConfigurationError, EventLakeError, InvalidSettingsError, UnknownLakeError
+from eventlake.errors import ConfigurationError, DamagedError, EventLakeError, InvalidSettingsError, UnknownLakeError
 from eventlake.schema.types import ColumnType
 from eventlake.sync import jobs
 from eventlake.sync.restore import restore, unknown_sources
@@ -77,6 +77,12 @@ def a_rebuild(lake: Lake) -> None:
     lake.run(jobs.rebuild(lake.workspace.connections.preview("web", wanted)))
 
 
+def other_settings_after_a_rebuild(lake: Lake) -> None:
+    a_rebuild(lake)
+    lake.workspace.connections.change("web", {"lookback_days": "unlimited", "types": "b=string"})
+    lake.sync_of(track("A", "m3"))
+
+
 def a_drop(lake: Lake) -> None:
     lake.run(jobs.drop(lake.connection, "track_a"))
 
@@ -115,6 +121,7 @@ KINDS: dict[str, Callable[[Lake], None]] = {
         a_replay,
         a_retype,
         a_rebuild,
+        other_settings_after_a_rebuild,
         a_drop,
         a_drop_taken_back,
         a_table_refused,
@@ -142,7 +149,7 @@ def test_a_lost_database_is_given_back_by_the_lake(lake: Lake, kind: str) -> Non
     assert rows_of(again) == before
     assert (restored.connection.source.slug, restored.is_guessed) == ("web", False)
     assert restored.runs == len(before["runs"])
-    assert unknown_sources(again.lake()) == []
+    assert unknown_sources(again.lake()) == {}
     assert restore(again, "default") == []
     connection = again.connections.get("web")
     lake.workspace = again
@@ -218,6 +225,101 @@ def test_a_run_whose_manifest_was_written_is_finished_after_a_restore(lake: Lake
     assert verify(again, again.connections.get("web"), InProcess()) == []
 
 
+def died_after_the_manifest(lake: Lake, job: jobs.Job) -> None:
+    class DiedError(Exception):
+        pass
+
+    def die(*_: object) -> None:
+        raise DiedError
+
+    patched = pytest.MonkeyPatch()
+    patched.setattr(lake.place.storage, "move_all", die)
+    with pytest.raises(DiedError):
+        lake.run(job)
+    patched.undo()
+
+
+def test_a_rebuild_that_was_promised_and_lost_leaves_the_settings_that_its_tables_have(lake: Lake) -> None:
+    wanted = lake.workspace.connections.preview("web", {"table_prefix": "x", "date_partition": "day"})
+    died_after_the_manifest(lake, jobs.rebuild(wanted))
+    again = lost(lake.workspace)
+    (restored,) = restore(again, "default")
+    assert restored.is_unfinished
+    assert restored.connection.settings.table_prefix == ""
+    shutil.rmtree(lake.root / "segment-stage")  # as a bucket's rule does after some days
+    lake.workspace = again
+    lake.sync_of(track("A", "m3"))
+    assert [row["message_id"] for row in lake.rows("track_a")] == ["m1", "m2", "m3"]
+    assert verify(again, again.connections.get("web"), InProcess()) == []
+
+
+def test_a_rebuild_that_was_promised_is_carried_out_with_its_settings(lake: Lake) -> None:
+    wanted = lake.workspace.connections.preview("web", {"table_prefix": "x", "date_partition": "day"})
+    died_after_the_manifest(lake, jobs.rebuild(wanted))
+    again = lost(lake.workspace)
+    restore(again, "default")
+    lake.workspace = again
+    lake.sync_of(track("A", "m3"))
+    assert lake.connection.settings == wanted.settings
+    assert [row["message_id"] for row in lake.rows("x_track_a")] == ["m1", "m2", "m3"]
+    assert verify(again, again.connections.get("web"), InProcess()) == []
+
+
+def test_a_run_that_was_given_up_stays_so_although_its_manifest_came(lake: Lake) -> None:
+    """As that of a process that stood still until another had taken its place, and died before it took it back."""
+    lake.put(track("A", "m3"))
+    died_after_the_manifest(lake, jobs.sync(lake.connection))
+    place = lake.place
+    (late,) = [run for run in place.runs.latest(9) if run.status == "running"]
+    manifest = f"segment-data/commits/source=src1/{late.run_id}.json"
+    content = place.storage.read(manifest)
+    place.storage.delete(manifest)
+    lake.sync()  # gives it up, and loads its file
+    place.storage.write(manifest, content)
+    lake.sync_of(track("A", "m4"))
+    again = lost(lake.workspace)
+    restore(again, "default")
+    assert {run.run_id: run.status for run in again.runs.latest(9)}[late.run_id] == "failed"
+    lake.workspace = again
+    assert verify(again, again.connections.get("web"), InProcess()) == []
+    assert [row["message_id"] for row in lake.rows("track_a")] == ["m1", "m2", "m3", "m4"]
+
+
+def test_a_name_that_one_source_gave_up_and_another_took_is_the_others(tmp_path: Path) -> None:
+    lake = Lake(tmp_path / "workspace", InProcess(), source_id="zzz")
+    lake.sync_of(track("A", "m1"))
+    lake.run(jobs.rebuild(lake.workspace.connections.preview("web", {"database": "old_web"})))
+    lake.workspace.connections.add_source("new", source_id="aaa")
+    lake.workspace.connections.change("new", {"database": "web"})
+    lake.workspace.archive.write("segment-logs/aaa/1794700800000/1", json.dumps(track("A", "n1")).encode())
+    lake.run(jobs.sync(lake.workspace.connections.get("new")))
+    before = rows_of(lake.workspace)
+    again = lost(lake.workspace)
+    assert len(restore(again, "default")) == 2
+    assert rows_of(again) == before
+
+
+def test_a_copy_of_another_lake_is_refused_and_that_one_left_alone(tmp_path: Path) -> None:
+    lake = Lake(tmp_path / "workspace", InProcess(), settings='[lakes.second]\nroot = "second"\n')
+    lake.sync_of(track("A", "m1"))
+    shutil.copytree(lake.root, lake.workspace.folder / "second")
+    lake.workspace.connections.connect("web", "second")
+    with pytest.raises(UnknownLakeError):
+        run(lake.workspace, jobs.sync(lake.workspace.connections.get("web/second")), InProcess())
+    before = rows_of(lake.workspace)
+    with pytest.raises(InvalidSettingsError, match="is a copy of the lake 'default'"):
+        restore(lake.workspace, "second")
+    assert rows_of(lake.workspace) == before
+
+
+@pytest.mark.parametrize("kind", ["commits", "reports"])
+def test_a_damaged_file_is_named(lake: Lake, kind: str) -> None:
+    path = next(path for path in (lake.root / "segment-data" / kind).rglob("*.json"))
+    path.write_bytes(path.read_bytes()[:50])
+    with pytest.raises(DamagedError, match=path.name):
+        restore(lost(lake.workspace), "default")
+
+
 def test_a_restore_that_dies_is_begun_again(lake: Lake) -> None:
     a_sync(lake)
     before = rows_of(lake.workspace)
@@ -286,6 +388,19 @@ def test_settings_that_no_manifest_notes_are_guessed_from_the_tables(tmp_path: P
     lake.workspace = again
     assert run(again, jobs.sync(restored.connection), InProcess())[0]["books"]["lines"] == 0
     assert verify(again, restored.connection, InProcess()) == []
+
+
+def test_sources_whose_names_are_guessed_alike_are_both_given_back(tmp_path: Path) -> None:
+    lake = Lake(tmp_path / "workspace", InProcess())
+    lake.workspace.connections.change("web", {"table_prefix": "a"})
+    lake.workspace.connections.add_source("ios", source_id="Src2")
+    lake.workspace.connections.change("ios", {"table_prefix": "b", "database": "web"})
+    lake.workspace.archive.write("segment-logs/Src2/1794700800000/1", json.dumps(track("A", "n1")).encode())
+    lake.sync_of(track("A", "m1"))
+    lake.run(jobs.sync(lake.workspace.connections.get("ios")))
+    older(lake)
+    again = lost(lake.workspace)
+    assert sorted(one.connection.source.slug for one in restore(again, "default")) == ["src1", "web"]
 
 
 def test_a_manifest_of_a_newer_version_is_refused_and_left_alone(lake: Lake) -> None:

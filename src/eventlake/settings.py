@@ -168,7 +168,7 @@ class LakeSettings(StorageSettings):
             (f"runner = {self.runner.kind}", self.runner.kind != "spark"),
         ):
             if needs_bucket and not S3_ROOT.fullmatch(self.root):
-                raise ValueError(f"{setting} needs a lake in a bucket: lake.root = s3://bucket/prefix")
+                raise ValueError(f"{setting} needs a lake in a bucket: root = s3://bucket/prefix")
         return self
 
 

@@ -107,8 +107,7 @@ def java(_: Lake) -> str:
 
 def spark(place: Lake) -> str:
     settings = place.settings.runner
-    with state.Runners(place.workspace) as runners:
-        runner = runners.of(place.name)
+    with state.Runners(place.workspace) as runners, runners.of(place.name) as runner:
         cores = runner.parallelism
         runner.run(twice, None, list(range(cores)))
         where = settings.master if settings.kind == "spark" else settings.kind

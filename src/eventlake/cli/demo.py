@@ -71,8 +71,7 @@ def demo(
     _archive(place, connection.source, recipe, scratch / "raw" / "1", files=8)
 
     _step("3. The first sync: Spark starts, tables and columns are found")
-    with state.Runners(place) as runners:
-        runner = runners.of(DEFAULT_LAKE)
+    with state.Runners(place) as runners, runners.of(DEFAULT_LAKE) as runner:
         _sync(place, connection, runner)
         _step("4. A collector runs: some events come over HTTP")
         with demo_live.collector(scratch) as address:

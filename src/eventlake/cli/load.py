@@ -72,23 +72,17 @@ def sync(
     you like. With --json the lines of the reports are printed.
     """
     place = state.workspace()
-    wanted = place.connections.meant(names)
-    enabled = [connection for connection in wanted if connection.enabled]
-    disabled = [connection.name for connection in wanted if not connection.enabled]
-    if names and disabled:
-        raise InvalidSettingsError(
-            f"{', '.join(disabled)} is disabled", fix=f"`eventlake connection enable {disabled[0]}`"
-        )
-    if not enabled:
+    work = asked.syncs(place.connections.meant(names), all_of_them=not names)
+    if not work:
         raise NotFoundError(
             "no source is connected to a lake, or all connections are disabled",
             fix="`eventlake source add SLUG`, or `eventlake connection enable SOURCE`",
         )
     waiting = bring(place)
     try:
-        run_all(place, [jobs.sync(connection) for connection in enabled], as_json, wait)
+        run_all(place, work, as_json, wait)
     finally:  # also after a sync that failed: what was acknowledged must not seem lost
-        for source in {connection.source.id: connection.source for connection in enabled}.values():
+        for source in {job.connection.source.id: job.connection.source for job in work}.values():
             if told := waiting.told(source.id):
                 output.talk.print(output.printable(f"{source.slug}: {told}"))
 
@@ -203,8 +197,7 @@ def _print_failure(place: Workspace, job: Job) -> None:
 
 
 def _run(place: Workspace, job: Job, runners: state.Runners) -> list[dict[str, Any]]:
-    runner = runners.of(job.connection.lake)
-    with output.progress() as report:
+    with runners.of(job.connection.lake) as runner, output.progress() as report:
         return run(place, job, runner, report)
 
 

@@ -1,10 +1,14 @@
 """`eventlake restore`: the workspace database from the lake, after it was lost."""
 
+from collections.abc import Iterator
+
 from eventlake.archive import layout as archive
 from eventlake.cli import output, state
 from eventlake.cli.state import JsonFlag
 from eventlake.reports.words import count
+from eventlake.sync.restore import Restored, unknown_sources
 from eventlake.sync.restore import restore as restore_lake
+from eventlake.workspace import CONFIG, Workspace
 
 
 def restore(as_json: JsonFlag = False) -> None:
@@ -15,47 +19,58 @@ def restore(as_json: JsonFlag = False) -> None:
     not in the lake: make new ones with `eventlake source add-key`.
     """
     place = state.workspace()
-    done = []
+    done: list[Restored] = []
     with output.progress() as report:
         for name in place.lakes:
             done += restore_lake(place, name, report)
     known = {source.id for source in place.sources.all()}
     unloaded = [name for name in place.archive.folders(archive.ROOT) if name not in known]
+    foreign = {source: writer for lake in place.lakes.values() for source, writer in unknown_sources(lake).items()}
     if as_json:
-        output.print_json(
+        restored = [
             {
-                "restored": [
-                    {
-                        "source": one.connection.name,
-                        "source_id": one.connection.source.id,
-                        "runs": one.runs,
-                        "tables": one.tables,
-                        "rows": one.rows,
-                        "settings_guessed": one.is_guessed,
-                    }
-                    for one in done
-                ],
-                "unknown_sources": unloaded,
+                "source": one.connection.name,
+                "source_id": one.connection.source.id,
+                "runs": one.runs,
+                "tables": one.tables,
+                "rows": one.rows,
+                "settings_guessed": one.is_guessed,
+                "unfinished": one.is_unfinished,
             }
-        )
+            for one in done
+        ]
+        output.print_json({"restored": restored, "unknown_sources": unloaded, "of_other_workspaces": foreign})
         return
     if done:
         rows = [(one.connection.name, one.connection.source.id, one.runs, one.tables, one.rows) for one in done]
         output.table(None, ("source", "id", "runs", "tables", "rows"), rows, numbers=("runs", "tables", "rows"))
-        output.talk.print("Write keys were lost: `eventlake source add-key SLUG` makes new ones.")
-        for one in done:
-            if one.is_guessed:
-                words = "slug and settings are guessed from its tables; see `eventlake connection list`"
-                output.talk.print(f"{one.connection.name}: {words}")
-            if place.lake(one.connection.lake).settings.catalog.kind != "embedded":
-                output.talk.print(
-                    f"{one.connection.name}: `eventlake catalog publish` shows its tables elsewhere again"
-                )
-        output.talk.print("Next: eventlake verify")
-    else:
-        output.talk.print("There is nothing to restore: the database knows all that is in the lake.")
+    for words in _notes(place, done):
+        output.talk.print(words)
     if unloaded:
         output.talk.print(
             f"The raw archive has {count(len(unloaded), 'source')} of which no lake has anything: "
             f"{', '.join(unloaded)}. `eventlake source add SLUG --id ID` gives it back."
         )
+    for source_id, writer in foreign.items():
+        output.talk.print(
+            f"Runs of the source {source_id} were made by a workspace with the id {writer}. If that is this one, put "
+            f'workspace_id = "{writer}" into {CONFIG}.'
+        )
+
+
+def _notes(place: Workspace, done: list[Restored]) -> Iterator[str]:
+    if not done:
+        yield "There is nothing to restore: the database knows all that this workspace wrote to its lakes."
+        return
+    for slug in sorted({one.connection.source.slug for one in done}):
+        if not place.sources.keys(slug):
+            yield f"Its write keys were lost: `eventlake source add-key {slug}` makes a new one."
+    for one in done:
+        name, lake = one.connection.name, place.lake(one.connection.lake)
+        if one.is_guessed:
+            yield f"{name}: slug and settings are guessed from its tables; see `eventlake connection list`"
+        if one.is_unfinished:
+            yield f"{name}: `eventlake sync {name}` carries out what its last run had promised"
+        if lake.settings.catalog.kind != "embedded":
+            yield f"{name}: `eventlake catalog publish --lake {lake.name}` shows its tables again"
+    yield "Next: eventlake sync, then eventlake verify"

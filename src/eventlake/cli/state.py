@@ -2,7 +2,8 @@
 
 import signal
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Annotated, TypeVar
 
@@ -64,10 +65,12 @@ class Runners(library.Runners):
     def __init__(self, place: Workspace, *, transient: bool = False) -> None:
         super().__init__(place, surroundings, transient=transient)
 
-    def of(self, name: str) -> Runner:
+    @contextmanager
+    def of(self, name: str) -> Iterator[Runner]:
         if self._workspace.lake(name).settings.runner.kind != "spark":  # without this only Ctrl-C would
             signal.signal(signal.SIGTERM, signal.default_int_handler)
-        return super().of(name)
+        with super().of(name) as runner:
+            yield runner
 
 
 WaitOption = Annotated[

@@ -55,8 +55,7 @@ def verify(
 
 
 def _verify(place: Workspace, connection: Connection, runners: state.Runners, *, mend: bool) -> list[Finding]:
-    runner = runners.of(connection.lake)
-    with output.progress() as report:
+    with runners.of(connection.lake) as runner, output.progress() as report:
         found = verify_connection(place, connection, runner, report)
         if found and mend:
             repair(place, connection, found, runner, report)

@@ -60,11 +60,11 @@ class Connections:
         """SOURCE: all connections of a source. SOURCE/LAKE: that one."""
         slug, slash, lake = name.partition("/")
         source = self._sources.get(slug)
-        if slash:
-            self._check_lake(lake)
         of_source = [connection for connection in self.all() if connection.source.id == source.id]
         found = [connection for connection in of_source if not slash or connection.lake == lake]
         if not found:
+            if slash:
+                self._check_lake(lake)
             connected = ", ".join(connection.lake for connection in of_source)
             raise NotFoundError(
                 f"{source.slug} is not connected to {f'the lake {lake!r}' if slash else 'any lake'}",
@@ -97,6 +97,7 @@ class Connections:
     ) -> tuple[Connection, str]:
         """A new source, connected to a lake, and its write key, which is not stored and cannot be shown again."""
         source = self._sources.new(slug, source_id=source_id, name=name)
+        self._check_lake(lake)
         wanted = self._new(source, lake)
         self._check(wanted, None)
         with self._engine.begin() as connection:
@@ -112,6 +113,7 @@ class Connections:
         A source that was in the lake before goes on where it ended.
         """
         source = self._sources.get(slug)
+        self._check_lake(lake)
         before = next((one for one in self.of_lake(lake) if one.source.id == source.id), None)
         if before and before in self.all():
             raise InvalidSettingsError(
@@ -136,6 +138,11 @@ class Connections:
                 self._sources.insert_without_key(connection, source)
             self._put(connection, wanted)
         return wanted
+
+    def put_back(self, wanted: Connection) -> None:
+        """Save a connection as it is given."""
+        with self._engine.begin() as connection:
+            self._put(connection, wanted)
 
     def disconnect(self, name: str) -> Connection:
         """Load nothing of a source into a lake any more. Its tables stay; so do its books, for when it comes back."""
@@ -176,7 +183,6 @@ class Connections:
         return wanted
 
     def _new(self, source: Source, lake: str) -> Connection:
-        self._check_lake(lake)
         return Connection(source, lake, True, ConnectionSettings(database=database_name(source.slug)))
 
     def _put(self, connection: sa.Connection, wanted: Connection) -> None:

@@ -85,8 +85,8 @@ raw_files = sa.Table(  # the ledger: a raw file is here if and only if its event
 data_files = sa.Table(
     "data_files",
     metadata,
+    sa.Column("lake", sa.String, primary_key=True),
     sa.Column("path", sa.String, primary_key=True),
-    sa.Column("lake", sa.String, nullable=False),
     sa.Column("source_id", sa.String, nullable=False, index=True),
     sa.Column("segment_type", sa.String, nullable=False),
     sa.Column("partition", sa.JSON, nullable=False),
@@ -101,8 +101,8 @@ data_files = sa.Table(
 index_files = sa.Table(
     "index_files",
     metadata,
+    sa.Column("lake", sa.String, primary_key=True),
     sa.Column("path", sa.String, primary_key=True),
-    sa.Column("lake", sa.String, nullable=False),
     sa.Column("source_id", sa.String, nullable=False, index=True),
     sa.Column("run_id", sa.String, nullable=False),
     sa.Column("synced_at", sa.BigInteger, nullable=False),
@@ -113,8 +113,8 @@ index_files = sa.Table(
 quarantine_files = sa.Table(
     "quarantine_files",
     metadata,
+    sa.Column("lake", sa.String, primary_key=True),
     sa.Column("path", sa.String, primary_key=True),
-    sa.Column("lake", sa.String, nullable=False),
     sa.Column("source_id", sa.String, nullable=False, index=True),
     sa.Column("run_id", sa.String, nullable=False),
 )

@@ -109,7 +109,7 @@ class Ledger:
     def has_recorded(self, run_id: str) -> bool:
         """Whether a run that adds files is part of the ledger."""
         tables = (db.data_files, db.index_files, db.quarantine_files)
-        return any(self._has(table.c.run_id == run_id) for table in tables)
+        return any(self._has(table.c.lake == self._lake, table.c.run_id == run_id) for table in tables)
 
     def _has(self, *conditions: sa.ColumnElement[bool]) -> bool:
         with self._engine.connect() as connection:
@@ -126,8 +126,8 @@ class Ledger:
         """Make a run's changes the truth, all at once, if the source is still held."""
         with self._engine.begin() as connection:
             lease.confirm_in(connection)
-            _delete(connection, db.data_files, entry.removed_data_files)
-            _delete(connection, db.index_files, entry.removed_index_files)
+            self._delete(connection, db.data_files, entry.removed_data_files)
+            self._delete(connection, db.index_files, entry.removed_index_files)
             here = {"lake": self._lake}
             of_run = {**here, "source_id": entry.source_id, "run_id": entry.run_id}
             db.upsert(connection, db.raw_files, [{**file._asdict(), **here} for file in entry.raw_files])
@@ -139,8 +139,8 @@ class Ledger:
                 ours = sa.and_(db.connections.c.lake == self._lake, db.connections.c.source_id == entry.source_id)
                 connection.execute(db.connections.update().where(ours).values(settings=entry.source_settings))
 
-
-def _delete(connection: sa.Connection, table: sa.Table, paths: Iterable[str]) -> None:
-    keys = [{"old": path} for path in paths]
-    if keys:
-        connection.execute(table.delete().where(table.c.path == sa.bindparam("old")), keys)
+    def _delete(self, connection: sa.Connection, table: sa.Table, paths: Iterable[str]) -> None:
+        keys = [{"old": path} for path in paths]
+        if keys:
+            here = sa.and_(table.c.lake == self._lake, table.c.path == sa.bindparam("old"))
+            connection.execute(table.delete().where(here), keys)

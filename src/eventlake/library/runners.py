@@ -1,9 +1,11 @@
 """Where the tasks of each lake are carried out."""
 
-from collections.abc import Callable
-from contextlib import ExitStack
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
+from threading import Lock
 from typing import Protocol, Self
 
+from eventlake.errors import BusyError
 from eventlake.runners.choice import Surroundings, runner_of
 from eventlake.sync.remote_steps import STEPS
 from eventlake.sync.steps import Runner
@@ -22,7 +24,8 @@ def quietly(lake: Lake) -> Surroundings:
 class Runners:
     """The runner of each lake, which starts Spark when the first task comes. All are closed at the end.
 
-    A process has one Spark: lakes that ask for the same share it, and for another the one before is stopped.
+    A process has one Spark. Lakes that ask for the same share it; for another, the one before is stopped, unless a run
+    is using it. May be used from several threads.
     """
 
     def __init__(
@@ -35,8 +38,10 @@ class Runners:
         self._workspace = workspace
         self._around = around
         self._transient = transient
-        self._spark: tuple[object, _Closing] | None = None  # with the settings that it has
-        self._remote: dict[str, _Closing] = {}
+        self._made: dict[str, _Closing] = {}
+        self._spark: tuple[str, dict[str, str]] | None = None  # master and configuration of the Spark that is there
+        self._uses = 0  # of that Spark
+        self._lock = Lock()
 
     def __enter__(self) -> Self:
         return self
@@ -45,24 +50,38 @@ class Runners:
         self.close()
 
     def close(self) -> None:
-        made, self._spark, self._remote = [*self._remote.values(), *(self._spark or ())[1:]], None, {}
+        made, self._made, self._spark = self._made, {}, None
         with ExitStack() as closing:
-            for runner in made:
+            for runner in made.values():
                 closing.callback(runner.close)
 
-    def of(self, name: str) -> Runner:
-        lake = self._workspace.lake(name)
-        settings = lake.settings.runner
-        if settings.kind == "spark":
-            if self._spark and self._spark[0] != settings:
-                self._spark[1].close()
-                self._spark = None
-            if not self._spark:
-                self._spark = settings, self._made(lake)
-            return self._spark[1]
-        if name not in self._remote:
-            self._remote[name] = self._made(lake)
-        return self._remote[name]
+    @contextmanager
+    def of(self, name: str) -> Iterator[Runner]:
+        """The runner of a lake, for as long as a run needs it."""
+        settings = self._workspace.lake(name).settings.runner
+        with self._lock:
+            if settings.kind == "spark":
+                self._make_room((settings.master, settings.conf))
+                self._uses += 1
+            if name not in self._made:
+                lake = self._workspace.lake(name)
+                self._made[name] = runner_of(settings, self._around(lake), STEPS, transient=self._transient)
+            runner = self._made[name]
+        try:
+            yield runner
+        finally:
+            with self._lock:
+                self._uses -= settings.kind == "spark"
 
-    def _made(self, lake: Lake) -> _Closing:
-        return runner_of(lake.settings.runner, self._around(lake), STEPS, transient=self._transient)
+    def _make_room(self, wanted: tuple[str, dict[str, str]]) -> None:
+        """Stop the Spark that is there if it is another than the one that is wanted."""
+        if self._spark not in (None, wanted):
+            if self._uses:
+                raise BusyError(
+                    "a run of another lake uses a Spark with other settings, and a process has only one",
+                    fix="wait until it ends; or give both lakes the same master and conf",
+                )
+            for name, runner in list(self._made.items()):
+                if self._workspace.lake(name).settings.runner.kind == "spark":
+                    runner.close()
+        self._spark = wanted

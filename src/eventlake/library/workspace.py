@@ -1,15 +1,17 @@
 """A workspace with all that can be done with it."""
 
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from datetime import datetime
 from pathlib import Path
-from threading import Event, Lock
+from threading import Event
 from typing import Any, Self
 
 import pyarrow as pa
 
 from eventlake import workspace as opened
 from eventlake.catalog.base import CatalogTable
+from eventlake.collector.bring import bring
 from eventlake.control.connections import Connection
 from eventlake.errors import CancelledError, EventLakeError, InvalidSettingsError
 from eventlake.library.report import Report
@@ -37,7 +39,6 @@ class Workspace(opened.Workspace):
         super().__init__(folder, settings, clock)
         self._runners = Runners(self)
         self._given: Runner | None = None
-        self._lock = Lock()
 
     def __enter__(self) -> Self:
         return self
@@ -48,7 +49,8 @@ class Workspace(opened.Workspace):
     def close(self) -> None:
         """Stop what was started for this workspace. A Spark that was there before goes on."""
         self._runners.close()
-        self.engine.dispose()
+        if "engine" in self.__dict__:  # else nothing asked for it
+            self.engine.dispose()
 
     def use_spark(self, session: Any) -> None:
         """Run on this SparkSession, which is never stopped from here; otherwise as the lakes' settings say."""
@@ -57,10 +59,12 @@ class Workspace(opened.Workspace):
     def sync(self, *names: str, progress: Progress = no_progress, cancel: Event | None = None) -> list[Report]:
         """Load what is new: of these sources (`web`) or connections (`web/aws`), or of all that are enabled.
 
-        If one fails, the others are still loaded; then the first error is raised.
+        What a collector of this workspace holds comes to the archive first, if it comes soon. If one fails, the others
+        are still loaded; then the first error is raised.
         """
-        found = self.connections.meant(names)
-        return self._run([jobs.sync(one) for one in found if one.enabled or names], _heeding(cancel, progress))
+        work = asked.syncs(self.connections.meant(names), all_of_them=not names)
+        bring(self)
+        return self._run(work, _heeding(cancel, progress))
 
     def replay(
         self,
@@ -103,11 +107,11 @@ class Workspace(opened.Workspace):
         """What differs between archive, files, catalog and books, by connection; empty lists are good news."""
         found, progress = {}, _heeding(cancel, progress)
         for connection in self.connections.meant(names):
-            runner = self._runner(connection)
-            found[connection.name] = verify(self, connection, runner, progress)
-            if mend and found[connection.name]:
-                repair(self, connection, found[connection.name], runner, progress)
+            with self._runner(connection) as runner:
                 found[connection.name] = verify(self, connection, runner, progress)
+                if mend and found[connection.name]:
+                    repair(self, connection, found[connection.name], runner, progress)
+                    found[connection.name] = verify(self, connection, runner, progress)
         return found
 
     def query(self, sql: str, *, lake: str = DEFAULT_LAKE, timeout: float | None = None) -> pa.Table:
@@ -141,16 +145,15 @@ class Workspace(opened.Workspace):
         register(session, place.name, tables)
         return [f"{table.database}.{table.name}" for table in tables]
 
-    def _runner(self, connection: Connection) -> Runner:
-        with self._lock:
-            return self._given or self._runners.of(connection.lake)
+    def _runner(self, connection: Connection) -> AbstractContextManager[Runner]:
+        return nullcontext(self._given) if self._given else self._runners.of(connection.lake)
 
     def _run(self, work: Iterable[Job], progress: Progress) -> list[Report]:
         reports, failed = [], []
         for job in work:
             try:
-                lines = run(self, job, self._runner(job.connection), progress)
-                reports.append(Report(job.connection.name, lines))
+                with self._runner(job.connection) as runner:
+                    reports.append(Report(job.connection.name, run(self, job, runner, progress)))
             except CancelledError:
                 raise  # it was meant for all
             except EventLakeError as error:

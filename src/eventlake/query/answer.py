@@ -75,7 +75,8 @@ def save(lake: Lake, sql: str, target: Path, *, unrestricted: bool = False, time
     if how is None:
         raise InvalidSettingsError(f"{target} has none of the known endings", fix=f"use one of {', '.join(_FORMATS)}")
     target = target.resolve()
-    if isinstance(lake.storage, LocalStorage) and target.is_relative_to(lake.storage.root):
+    places = (lake.archive, *(one.storage for one in lake.workspace.lakes.values()))
+    if any(isinstance(place, LocalStorage) and target.is_relative_to(place.root) for place in places):
         raise InvalidSettingsError(f"{target} is in the lake, whose files are eventlake's", fix="choose another folder")
     if not target.parent.is_dir():
         raise NotFoundError(f"there is no folder {target.parent}", fix="make it, or choose another")

@@ -77,17 +77,19 @@ class RemoteRunner:
         self._talk = talk
         self._patience = patience
         self._poll = poll
+        self._lock = threading.RLock()  # one step at a time, whoever asks
         self._session: _Session | None = None
         self._since = 0.0  # something happened last
 
     @property
     def parallelism(self) -> int:
-        session = self._open()
-        if not session.parallelism:
-            greeting = self._wait_for(session.mailbox.greeting, "start")
-            session.parallelism = greeting.parallelism
-            self._talk(f"Spark {greeting.spark} runs there, {session.parallelism} tasks at once")
-        return session.parallelism
+        with self._lock:
+            session = self._open()
+            if not session.parallelism:
+                greeting = self._wait_for(session.mailbox.greeting, "start")
+                session.parallelism = greeting.parallelism
+                self._talk(f"Spark {greeting.spark} runs there, {session.parallelism} tasks at once")
+            return session.parallelism
 
     def run(
         self,
@@ -96,8 +98,16 @@ class RemoteRunner:
         tasks: Sequence[Task],
         progress: Callable[[int], None] | None = None,
     ) -> list[Result]:
-        if not tasks:
-            return []
+        with self._lock:
+            return self._run(function, context, tasks, progress) if tasks else []
+
+    def _run(
+        self,
+        function: Callable[[Context, Task], Result],
+        context: Context,
+        tasks: Sequence[Task],
+        progress: Callable[[int], None] | None,
+    ) -> list[Result]:
         _ = self.parallelism  # it is up
         session = self._open()
         mailbox, number = session.mailbox, next(session.numbers)
@@ -126,6 +136,10 @@ class RemoteRunner:
 
     def close(self) -> None:
         """End the driver, and what was started for it."""
+        with self._lock:
+            self._close()
+
+    def _close(self) -> None:
         if self._session is None:
             return
         session, self._session = self._session, None

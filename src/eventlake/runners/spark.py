@@ -7,33 +7,27 @@ out. Plain RDDs do that without the seconds that SQL planning and pandas cost at
 import contextlib
 import functools
 import gc
-import logging
 import math
 import os
 import re
 import sys
 import threading
-import time
 import uuid
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, TypeVar
 
 from eventlake import errors
-from eventlake.errors import CancelledError, EventLakeError, SetupError, TransientError
+from eventlake.errors import EventLakeError, SetupError, TransientError
 from eventlake.runners import java_process
 from eventlake.runners.java import java_home
 from eventlake.runners.quick_start import java_options
+from eventlake.runners.spark_watch import Progress, Watch, is_of_the_way
 from eventlake.storage import private
-
-_log = logging.getLogger(__name__)
 
 Task = TypeVar("Task")
 Result = TypeVar("Result")
 Context = TypeVar("Context")
-
-Progress = Callable[[int], None]
-"""Called with the number of tasks that are done."""
 
 
 _one_start = threading.Lock()  # a process has one Spark, and may have many threads
@@ -101,7 +95,7 @@ class SparkRunner:
             group = uuid.uuid4().hex
             spark.setJobGroup(group, function.__name__, interruptOnCancel=True)
             work = spark.parallelize(tasks, len(tasks)).map(lambda task: _told(function, shared.value, task))
-            watch = _Watch(spark, group, progress, self._patience)
+            watch = Watch(spark, group, progress, self._patience)
             try:
                 with watch:
                     results: list[Result] = work.collect()
@@ -117,6 +111,8 @@ class SparkRunner:
             finally:
                 with contextlib.suppress(Exception):  # if it fails, there are more important things to tell
                     shared.unpersist()
+            if watch.cancelled:  # a moment too late
+                raise watch.cancelled
         return results
 
     @contextlib.contextmanager
@@ -127,7 +123,7 @@ class SparkRunner:
         except EventLakeError:
             raise
         except Exception as error:
-            how = java_process.how_it_ended(wait=_is_of_the_way(error))
+            how = java_process.how_it_ended(wait=is_of_the_way(error))
             if how is not None:
                 raise TransientError(
                     f"Spark could not {step}: its Java process {how}",
@@ -217,65 +213,6 @@ def _stderr_to(log: Path | None) -> Iterator[None]:
     finally:
         os.dup2(kept, 2)
         os.close(kept)
-
-
-class _Watch:
-    """Follows a job group while it runs, and tells how many tasks are done.
-
-    Cancels it when none ends for too long, or when whoever is told wants it.
-    """
-
-    def __init__(self, context: Any, group: str, progress: Progress | None, patience: float) -> None:
-        self.gave_up = False
-        self.cancelled: CancelledError | None = None
-        self._context = context
-        self._group = group
-        self._progress = progress
-        self._patience = patience
-        self._ended = threading.Event()
-        self._thread = threading.Thread(target=self._follow, daemon=True)
-
-    def __enter__(self) -> None:
-        self._thread.start()
-
-    def __exit__(self, *_: object) -> None:
-        self._ended.set()
-        self._thread.join()
-
-    def _follow(self) -> None:
-        done, since, told = 0, time.monotonic(), False
-        while not self._ended.wait(0.2):
-            try:
-                now = self._done()
-                if now != done:
-                    done, since = now, time.monotonic()
-                if self._progress:
-                    self._progress(done)
-            except CancelledError as error:
-                self.cancelled = error
-                self._context.cancelJobGroup(self._group)
-                return
-            except Exception as error:  # whoever is told must not stop the watch: the time limit holds without it
-                if _is_of_the_way(error) and java_process.how_it_ended(wait=True):
-                    return
-                if not told:
-                    _log.warning("the progress of a step cannot be told", exc_info=True)
-                told = True
-            if time.monotonic() - since > self._patience and not self.gave_up:
-                self.gave_up = True
-                self._context.cancelJobGroup(self._group)
-
-    def _done(self) -> int:
-        tracker = self._context.statusTracker()
-        jobs = [tracker.getJobInfo(job) for job in tracker.getJobIdsForGroup(self._group)]
-        infos = [tracker.getStageInfo(stage) for job in jobs if job for stage in job.stageIds]
-        return sum(info.numCompletedTasks for info in infos if info)
-
-
-def _is_of_the_way(error: Exception) -> bool:
-    """Whether an error is about the connection to Java, and not one that Java sent over it."""
-    of_py4j = type(error).__module__.startswith("py4j") and type(error).__name__ != "Py4JJavaError"
-    return of_py4j or isinstance(error, ConnectionError | EOFError)
 
 
 def _told(function: Callable[[Context, Task], Result], context: Context, task: Task) -> Result:

@@ -38,10 +38,11 @@ def _register(session: Any, lake: str, table: SparkTable) -> None:
     name = f"{_quoted(table.database)}.{_quoted(table.name)}"
     session.sql(f"CREATE DATABASE IF NOT EXISTS {_quoted(table.database)}")
     if session.catalog.tableExists(name):
-        properties = {row.key for row in session.sql(f"SHOW TBLPROPERTIES {name}").collect()}
-        if _OURS not in properties:
+        properties = {row.key: row.value for row in session.sql(f"SHOW TBLPROPERTIES {name}").collect()}
+        if properties.get(_OURS) != lake:
+            of = f"of the lake {properties[_OURS]!r}" if _OURS in properties else "not of a lake"
             raise InvalidSettingsError(
-                f"this Spark has a table {name} that is not of a lake", fix="rename it there, or use another session"
+                f"this Spark has a table {name} that is {of}", fix="drop or rename it there, or use another session"
             )
         session.sql(f"DROP TABLE {name}")
     columns = [*table.columns, *((key, "string") for key in table.partition_keys)]

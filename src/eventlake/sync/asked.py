@@ -20,6 +20,16 @@ def table_named(lake: Lake, name: str) -> CatalogTable:
     raise NotFoundError(f"there is no table {name!r}", fix="see `eventlake tables`")
 
 
+def syncs(connections: Sequence[Connection], *, all_of_them: bool) -> list[Job]:
+    """Load what is new. Of all connections those that are disabled are passed over; one that is named is refused."""
+    disabled = [connection.name for connection in connections if not connection.enabled]
+    if disabled and not all_of_them:
+        raise InvalidSettingsError(
+            f"{', '.join(disabled)} is disabled", fix=f"`eventlake connection enable {disabled[0]}`"
+        )
+    return [jobs.sync(connection) for connection in connections if connection.enabled]
+
+
 def replay(
     lake: Lake, connection: Connection, start: int | None, stop: int | None, events: Sequence[str] | None = None
 ) -> Job:

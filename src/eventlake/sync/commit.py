@@ -7,7 +7,7 @@ moved stay moved, columns that exist are not added twice, ledger rows replace th
 
 import itertools
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, TypeVar
 
 import msgspec
 
@@ -16,7 +16,7 @@ from eventlake.control.connections import Connection
 from eventlake.control.leases import Lease
 from eventlake.control.ledger import Entry
 from eventlake.control.runs import Run
-from eventlake.errors import ConfigurationError, InternalError, LeaseLostError, StagingLostError
+from eventlake.errors import ConfigurationError, DamagedError, InternalError, LeaseLostError, StagingLostError
 from eventlake.lake.layout import COMMITS, STAGE
 from eventlake.reports import report
 from eventlake.storage.base import Storage
@@ -24,6 +24,8 @@ from eventlake.workspace import Lake
 
 STAGING_KEPT_NS = 14 * 86_400 * 10**9  # run ids are times, in nanoseconds
 
+
+Form = TypeVar("Form")
 
 VERSION = 2  # of manifests: the first had neither a version nor a connection
 
@@ -137,15 +139,25 @@ def run_of(path: str) -> str:
 
 
 def read_manifest(lake: Lake, path: str) -> Manifest:
-    content = lake.storage.read(path)
-    version = msgspec.json.decode(content, type=_Versioned).version
+    version = decoded(lake, path, _Versioned).version
     if version > VERSION:
         raise ConfigurationError(
             f"{lake.storage.full(path)} was written by a newer version of eventlake: its form is {version}, and this "
             f"version knows {VERSION}",
             fix="install that version or a newer one: pip install --upgrade eventlake",
         )
-    return msgspec.json.decode(content, type=Manifest)
+    return decoded(lake, path, Manifest)
+
+
+def decoded(lake: Lake, path: str, kind: type[Form]) -> Form:
+    """A manifest, or as much of it as somebody wants to know."""
+    try:
+        return msgspec.json.decode(lake.storage.read(path), type=kind)
+    except msgspec.DecodeError as error:
+        raise DamagedError(
+            f"the manifest {lake.storage.full(path)} cannot be read: {error}",
+            fix="put it back from a backup or an older version of the object",
+        ) from error
 
 
 class _Versioned(msgspec.Struct):

@@ -3,6 +3,8 @@
 from dataclasses import dataclass, field, replace
 
 from eventlake.control.connections import Connection
+from eventlake.control.settings import FIXED_ONCE_LOADED
+from eventlake.errors import InvalidSettingsError
 from eventlake.events.instants import FIRST, LAST
 from eventlake.schema.types import ColumnType
 from eventlake.sync.dedupe import Mode
@@ -11,7 +13,7 @@ from eventlake.sync.staged import Scope
 
 @dataclass(frozen=True)
 class Job:
-    """One run of one source."""
+    """One run of one connection."""
 
     connection: Connection  # with the settings that hold after the run
     mode: Mode = Mode.SYNC
@@ -48,7 +50,7 @@ def replay(
 
 
 def rebuild(connection: Connection) -> Job:
-    """Write all tables of a source anew, with the settings that the given source has."""
+    """Write all tables of a connection anew, with the settings that the given one has."""
     return Job(connection, Mode.REBUILD)
 
 
@@ -75,3 +77,18 @@ def allow(connection: Connection, segment_types: frozenset[str], *, were_loaded:
     """
     everything = replay(connection, None, None, segment_types)
     return replace(everything, allowed=segment_types, only_left_out=not were_loaded)
+
+
+def as_saved(job: Job, saved: Connection) -> Job:
+    """The job with the settings that its connection has now: another run may have changed them meanwhile."""
+    if job.mode is Mode.REBUILD:
+        return job  # it brings its own
+    changed = [
+        name for name in FIXED_ONCE_LOADED if getattr(saved.settings, name) != getattr(job.connection.settings, name)
+    ]
+    if changed and job.scope is not None:  # which was made for the partitions of before
+        raise InvalidSettingsError(
+            f"{', '.join(changed)} of {saved.name!r} changed after this was asked for",
+            fix="run it again: nothing was written",
+        )
+    return replace(job, connection=saved)

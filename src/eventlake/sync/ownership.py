@@ -13,7 +13,7 @@ import msgspec
 from eventlake.control.connections import Connection
 from eventlake.errors import UnknownLakeError
 from eventlake.lake.layout import COMMITS, DATA
-from eventlake.sync.commit import manifest_paths, run_of
+from eventlake.sync.commit import decoded, manifest_paths, run_of
 from eventlake.workspace import Lake
 
 _OUR_FILE = re.compile(r".*/(?P<run>\d{19})-[0-9a-f]{8}-\d+\.parquet")
@@ -48,19 +48,19 @@ def _unknown(lake: Lake, connection: Connection | None) -> Iterator[str]:
         ids = {known.source.id for known in lake.connections}
         for name in lake.storage.folders(COMMITS):
             source_id = name.removeprefix("source=")
-            if source_id not in ids and is_ours(lake, source_id):
+            if source_id not in ids and written_by(lake, source_id) == lake.workspace_id:
                 yield f"tables of a source with the id {source_id}"
     if connection is None:
         for known in lake.connections:
             yield from _unknown_of(lake, known)
 
 
-def is_ours(lake: Lake, source_id: str) -> bool:
-    """Whether the manifests of a source were written by this workspace; several may share a bucket."""
+def written_by(lake: Lake, source_id: str) -> str | None:
+    """The id of the workspace that wrote the manifests of a source, as several may share a bucket; None without any."""
     for file in lake.storage.files(f"{COMMITS}/source={source_id}"):
-        report = msgspec.json.decode(lake.storage.read(file.path), type=_Written).entry.report
-        return report[0].get("workspace_id") == lake.workspace_id
-    return False
+        report = decoded(lake, file.path, _Written).entry.report
+        return str(report[0].get("workspace_id"))
+    return None
 
 
 def _unknown_of(lake: Lake, connection: Connection) -> Iterator[str]:

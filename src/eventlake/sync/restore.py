@@ -3,10 +3,10 @@
 Every run left a manifest, which names all that the run did. Done once more, oldest first, on empty books, they give
 ledger, catalog and history as they were. Reports tell of the runs that failed. A database that knows some of the runs,
 an old copy, is treated the same: what it knows of a source is forgotten first. The runs are put back last: as long as
-one is missing, nothing else writes to the lake, so a restore that dies is begun again.
+one is missing, no run of that source begins, so a restore that dies is begun again.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 from eventlake.catalog.base import TableChange
@@ -15,11 +15,12 @@ from eventlake.control.connections import Connection
 from eventlake.control.leases import Lease
 from eventlake.control.runs import Run
 from eventlake.control.settings import ConnectionSettings
+from eventlake.errors import DamagedError, InvalidSettingsError
 from eventlake.events.envelope import CALLS
 from eventlake.lake.layout import COMMITS, REPORTS, DatePartition, TableNaming
 from eventlake.reports import report
 from eventlake.sync.commit import Manifest, Noted, manifest_paths, read_manifest, run_of
-from eventlake.sync.ownership import is_ours
+from eventlake.sync.ownership import written_by
 from eventlake.sync.steps import Progress, no_progress
 from eventlake.workspace import Lake, Workspace
 
@@ -31,56 +32,76 @@ class Restored(NamedTuple):
     runs: int
     tables: int
     rows: int
-    is_guessed: (
-        bool  # its settings are what its tables let expect: the manifests are of a version that did not note them
-    )
+    is_guessed: bool  # its settings are those that its tables let expect: no manifest notes them
+    is_unfinished: bool  # its last run is carried out by the next
 
 
 def restore(workspace: Workspace, name: str, progress: Progress = no_progress) -> list[Restored]:
-    """Let the database know all that is in a lake; what it knows already is left alone."""
+    """Let the database know all that this workspace wrote to a lake; what it knows already is left alone."""
     lake = workspace.lake(name)
-    return [_restored(lake, source_id, progress) for source_id in unknown_sources(lake)]
+    ours = [source_id for source_id, writer in unknown_sources(lake).items() if writer == lake.workspace_id]
+    return [_restored(lake, source_id, progress) for source_id in ours]
 
 
-def unknown_sources(lake: Lake) -> list[str]:
-    """The ids of the sources of which the lake has runs that the database does not know."""
+def unknown_sources(lake: Lake) -> dict[str, str]:
+    """The sources of which the lake has runs that the database does not know: id → the workspace that wrote them."""
     ids = sorted(folder.removeprefix("source=") for folder in lake.storage.folders(COMMITS))
-    return [
+    unknown = [
         source_id
         for source_id in ids
-        if set(map(run_of, manifest_paths(lake, source_id))) - lake.runs.ids_of(source_id) and is_ours(lake, source_id)
+        if set(map(run_of, manifest_paths(lake, source_id))) - lake.runs.ids_of(source_id)
     ]
+    return {source_id: writer for source_id in unknown if (writer := written_by(lake, source_id)) is not None}
 
 
 def _restored(lake: Lake, source_id: str, progress: Progress) -> Restored:
-    paths = manifest_paths(lake, source_id)
     with lake.leases.held(source_id) as lease:
-        noted = _noted(lake, paths)
-        connection = _connect(lake, source_id, noted or _guessed(lake, paths))
+        paths = manifest_paths(lake, source_id)
+        _refuse_copy(lake, paths)
+        runs = _reported(lake, source_id)
+        reported = runs.get(run_of(paths[-1]))
+        is_done = reported is not None and reported.status == "finished"
+        done = paths if is_done else paths[:-1]
+        noted = read_manifest(lake, (done or paths)[-1]).connection
+        connection = _connect(lake, source_id, noted or _guessed(lake, source_id, done or paths))
         catalog = EmbeddedCatalog(lake.workspace.engine, lake.name)  # others show what they show
         lake.ledger.forget(source_id)
         for table in catalog.tables(source_id):
             catalog.drop(table.database, table.name)
-        runs = {run.run_id: run for run in _reported(lake, source_id)}
         for number, path in enumerate(paths, 1):
-            manifest = read_manifest(lake, path)
-            reported = runs.get(manifest.entry.run_id)
-            is_done = path != paths[-1] or (reported is not None and reported.status == "finished")
-            if is_done:
+            run_id, manifest = run_of(path), read_manifest(lake, path)
+            if path in done and not (run_id in runs and runs[run_id].status == "failed"):  # else it was given up
                 _do_again(lake, catalog, manifest, lease)
-            runs[manifest.entry.run_id] = _run(lake, manifest, is_done=is_done)
+                runs[run_id] = _run(lake, manifest, is_done=True)
+            elif path not in done:
+                runs[run_id] = _run(lake, manifest, is_done=False)
             progress("restore", number, len(paths))
+        lake.workspace.connections.put_back(connection)  # a rebuild among them had brought its own settings
         lake.runs.restore(runs.values())
     rows = sum(file.rows for file in lake.ledger.data_files(source_id))
-    return Restored(connection, len(runs), len(catalog.tables(source_id)), rows, noted is None)
+    return Restored(connection, len(runs), len(catalog.tables(source_id)), rows, noted is None, not is_done)
+
+
+def _refuse_copy(lake: Lake, paths: Sequence[str]) -> None:
+    """A copy of another lake holds the same runs, which can be in one lake only."""
+    for run in lake.workspace.runs.with_id(run_of(paths[0])):
+        if run.lake != lake.name:
+            raise InvalidSettingsError(
+                f"the lake in {lake.storage.root} is a copy of the lake {run.lake!r}, which has the same runs",
+                fix=f"empty it and let syncs fill it from the raw archive; or give the lake {run.lake!r} its root",
+            )
 
 
 def _do_again(lake: Lake, catalog: EmbeddedCatalog, manifest: Manifest, lease: Lease) -> None:
     entry = manifest.entry
-    catalog.apply(manifest.tables, run_id=entry.run_id, at=entry.at)
+    # A name that this source had given up may have become another's.
+    others = {(one.database, one.name) for one in catalog.tables() if one.source_id != entry.source_id}
+    changes = [change for change in manifest.tables if (change.database, change.table) not in others]
+    catalog.apply(changes, run_id=entry.run_id, at=entry.at)
     lake.ledger.record(entry, lease)
     for database, table in manifest.dropped_tables:
-        catalog.drop(database, table)
+        if (database, table) not in others:
+            catalog.drop(database, table)
 
 
 def _run(lake: Lake, manifest: Manifest, *, is_done: bool) -> Run:
@@ -99,13 +120,22 @@ def _run(lake: Lake, manifest: Manifest, *, is_done: bool) -> Run:
     )
 
 
-def _reported(lake: Lake, source_id: str) -> Iterator[Run]:
+def _reported(lake: Lake, source_id: str) -> dict[str, Run]:
     """The runs of which the lake has a report."""
+    runs = {}
     for file in lake.storage.files(REPORTS):
-        if f"/source={source_id}/" in file.path and file.path.endswith("/report.json"):
+        if f"/source={source_id}/" not in file.path or not file.path.endswith("/report.json"):
+            continue
+        try:
             lines = report.decoded(lake.storage.read(file.path))
-            if lines and lines[0]["workspace_id"] == lake.workspace_id and report.path(lines[0]) == file.path:
-                yield _ended(lake, source_id, lines)
+            if lines[0]["workspace_id"] == lake.workspace_id and report.path(lines[0]) == file.path:
+                runs[lines[0]["run_id"]] = _ended(lake, source_id, lines)
+        except (ValueError, KeyError, IndexError) as error:
+            raise DamagedError(
+                f"the report {lake.storage.full(file.path)} cannot be read: {error}",
+                fix="put it back from a backup; or delete it: of a run that succeeded, the manifest tells all",
+            ) from error
+    return runs
 
 
 def _ended(lake: Lake, source_id: str, lines: list[dict[str, Any]]) -> Run:
@@ -120,21 +150,20 @@ def _connect(lake: Lake, source_id: str, noted: Noted) -> Connection:
     return lake.workspace.connections.restore(source_id, lake.name, noted.slug, noted.name, settings)
 
 
-def _noted(lake: Lake, paths: list[str]) -> Noted | None:
-    """The connection as the newest run had it."""
-    return read_manifest(lake, paths[-1]).connection
-
-
-def _guessed(lake: Lake, paths: list[str]) -> Noted:
+def _guessed(lake: Lake, source_id: str, paths: list[str]) -> Noted:
     """What the tables of a source tell of its settings, where no manifest notes them."""
     database = read_manifest(lake, paths[-1]).entry.report[0]["database"]
     slug, settings = database.replace("_", "-").strip("-"), {"database": database}
     for manifest in (read_manifest(lake, path) for path in reversed(paths)):
         of_rebuild = manifest.entry.source_settings
         if of_rebuild is not None or manifest.tables:
-            folder = manifest.tables[0].location.split("/")[2] if manifest.tables else manifest.entry.source_id
-            is_slug = folder != manifest.entry.source_id
-            return Noted(folder if is_slug else slug, slug, of_rebuild or _of_tables(manifest.tables, is_slug=is_slug))
+            folder = manifest.tables[0].location.split("/")[2] if manifest.tables else source_id
+            is_slug = folder != source_id
+            slug = folder if is_slug else slug
+            settings = of_rebuild or _of_tables(manifest.tables, is_slug=is_slug)
+            break
+    if any(slug == source.slug for source in lake.workspace.sources.all()):
+        slug = source_id.lower()
     return Noted(slug, slug, settings)
 
 

@@ -21,7 +21,7 @@ from eventlake.errors import (
     of_system,
 )
 from eventlake.reports import report
-from eventlake.sync import books
+from eventlake.sync import books, jobs
 from eventlake.sync.commit import fulfil, promise, recover, save_delay, save_failure
 from eventlake.sync.discover import discover
 from eventlake.sync.drop import manifest_of_drop
@@ -46,6 +46,7 @@ def run(
         head = _begin(lake, job)
         with _failure_reported(lake, head, lease):
             recover(lake, job.connection, lease, before=head.run_id)
+            job = jobs.as_saved(job, workspace.connections.of_table(lake.name, job.connection.source.id))
             taken = lake.catalog.prepare(job.connection.settings.database)
             steps = Steps(lake, job, runner, progress, head.run_id, sizes)
             if job.dropped is not None:

@@ -1,7 +1,7 @@
 """A workspace may have several lakes: what was there belongs to the one called default.
 
-The settings of a source become those of its connection to that lake. So does the switch, which only kept a sync from
-loading the source.
+The settings of a source become those of its connection to that lake. A source that was switched off was neither
+collected nor loaded: it stays so, and so does its connection.
 """
 
 from typing import Any
@@ -15,8 +15,8 @@ down_revision = "0002"
 
 def upgrade() -> None:
     _connections()
-    for table in ("runs", "data_files", "index_files", "quarantine_files"):  # named by their runs, which are unique
-        op.add_column(table, sa.Column("lake", sa.String, nullable=False, server_default="default"))
+    op.add_column("runs", sa.Column("lake", sa.String, nullable=False, server_default="default"))
+    _files()
     counts = ("lines", "loaded", "duplicates", "suppressed", "blocked", "quarantined")
     _with_lake(
         "raw_files",
@@ -47,6 +47,35 @@ def upgrade() -> None:
     _catalog()
 
 
+def _files() -> None:
+    def of_run() -> list[sa.Column[str]]:
+        return [sa.Column(name, sa.String, nullable=False) for name in ("source_id", "run_id")]
+
+    received = [sa.Column(f"{which}_received", sa.BigInteger, nullable=False) for which in ("first", "last")]
+    _with_lake(
+        "data_files",
+        _key("path"),
+        *of_run(),
+        sa.Column("segment_type", sa.String, nullable=False),
+        sa.Column("partition", sa.JSON, nullable=False),
+        sa.Column("rows", sa.BigInteger, nullable=False),
+        sa.Column("size", sa.BigInteger, nullable=False),
+        sa.Column("digest", sa.String, nullable=False),
+        *received,
+    )
+    _with_lake(
+        "index_files",
+        _key("path"),
+        *of_run(),
+        sa.Column("synced_at", sa.BigInteger, nullable=False),
+        sa.Column("messages", sa.BigInteger, nullable=False),
+        sa.Column("checksum", sa.String, nullable=False),
+    )
+    _with_lake("quarantine_files", _key("path"), *of_run())
+    for table in ("data_files", "index_files", "quarantine_files"):
+        op.create_index(f"ix_{table}_source_id", table, ["source_id"])
+
+
 def _connections() -> None:
     made = op.create_table(
         "connections",
@@ -68,7 +97,6 @@ def _connections() -> None:
         sources.c.id, sa.literal("default"), sources.c.enabled, sa.true(), sources.c.settings, sources.c.created_at
     )
     op.execute(made.insert().from_select([column.name for column in made.c], old))
-    op.execute(sources.update().values(enabled=True))
     op.drop_column("sources", "settings")
 
 
