@@ -108,6 +108,13 @@ def test_a_lake_that_is_away_fails_alone(folder: Folder, tmp_path: Path) -> None
     assert steps["database"]["status"] == "passed"
 
 
+def test_an_archive_of_its_own_is_checked(folder: Folder) -> None:
+    with (folder.path / CONFIG).open("a") as settings:
+        settings.write(f'[archive]\nroot = "{folder.path}/lake"\n')
+    steps = {step["step"]: step for step in json.loads(folder.run("lake", "check", "--json").out)}
+    assert steps["raw archive"]["detail"] == f"1 source in {folder.path}/lake"
+
+
 def test_settings_are_changed_copied_and_kept_apart(folder: Folder) -> None:
     told = folder.ask("connection", "set", "web/second", "lookback_days=30", "--json").value
     assert (told["lake"], told["settings"]["lookback_days"]) == ("second", 30)
@@ -128,6 +135,7 @@ def test_what_is_disconnected_stays_to_be_looked_at(folder: Folder) -> None:
     sql = "select count(*) as n from web.x_track_clicked"
     assert folder.ask("query", sql, "--lake", "second", "--json").value == {"n": 2}
     assert {run["source"] for run in folder.ask("runs", "--json").value} == {"web", "web/second"}
+    assert [run["source"] for run in folder.ask("runs", "web/second", "--json").value] == ["web/second"]
     assert "date_partition" in folder.refused("connect", "web", "second", "date_partition=day_hour")
     assert folder.ask("connect", "web", "second", "--json").value["settings"]["table_prefix"] == "x"
 

@@ -18,7 +18,7 @@ from eventlake.catalog.glue import GlueCatalog
 from eventlake.catalog.mirrored import MirroredCatalog
 from eventlake.control import database
 from eventlake.control.admission import Admission
-from eventlake.control.connections import Connection, Connections
+from eventlake.control.connections import Connection, Connections, no_lake
 from eventlake.control.leases import Leases
 from eventlake.control.ledger import Ledger
 from eventlake.control.runs import History, Runs
@@ -144,10 +144,7 @@ class Workspace:
 
     def lake(self, name: str = DEFAULT_LAKE) -> "Lake":
         if name not in self.lakes:
-            raise NotFoundError(
-                f"there is no lake {name!r}",
-                fix=f"use one of {', '.join(self.lakes)}; a new one gets a section [lakes.NAME] in {CONFIG}",
-            )
+            raise no_lake(name, self.lakes)
         return self.lakes[name]
 
     @cached_property

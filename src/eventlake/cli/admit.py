@@ -5,7 +5,8 @@ from typing import Annotated, Any
 import typer
 
 from eventlake.cli import output, state
-from eventlake.cli.load import Target, run_all
+from eventlake.cli.connections import Name
+from eventlake.cli.load import run_all
 from eventlake.cli.state import JsonFlag, LakeOption
 from eventlake.errors import InvalidSettingsError
 from eventlake.settings import DEFAULT_LAKE
@@ -46,7 +47,7 @@ def drop(
 
 
 def allow(
-    name: Target,
+    name: Name,
     names: Annotated[
         list[str] | None, typer.Argument(metavar="[NAME…]", help="Events or tables that were dropped or refused.")
     ] = None,

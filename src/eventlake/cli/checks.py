@@ -4,6 +4,7 @@ import shutil
 import uuid
 from pathlib import Path
 
+from eventlake.archive import layout as archive_layout
 from eventlake.cli import output, state
 from eventlake.errors import NoSpaceError, SetupError, StagingDeniedError, UploadDeniedError
 from eventlake.lake.layout import COMMITS, STAGE
@@ -73,6 +74,10 @@ class Trial:
         if not holds:
             raise SetupError(f"not so: the storage {what}", fix="check the disk, or the consistency of the store")
         return what
+
+
+def raw_archive(place: Lake) -> str:
+    return f"{count(len(list(place.archive.folders(archive_layout.ROOT))), 'source')} in {place.archive.root}"
 
 
 def space(place: Lake) -> str:

@@ -45,8 +45,10 @@ def doctor(
 
 def examined(lake: Lake, *, quick_start: bool = False, expire_staging: bool = False) -> list[dict[str, Any]]:
     """What came of every step that a sync into a lake needs."""
+    own_archive = (Step("raw archive", checks.raw_archive, "settings"),) if lake.archive is not lake.storage else ()
     steps = [
         *_STORAGE,
+        *own_archive,
         *(_on_s3(expire_staging) if aws_checks.has_bucket(lake) else _ON_A_DISK),
         *_HERE,
         *(_GLUE if lake.settings.catalog.kind == "glue" else ()),

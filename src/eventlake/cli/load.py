@@ -8,7 +8,7 @@ import typer
 
 from eventlake.archive.importer import find_raw_files, import_file
 from eventlake.cli import output, state
-from eventlake.cli.connections import assignments
+from eventlake.cli.connections import Name, assignments
 from eventlake.cli.report_view import show_report
 from eventlake.cli.state import JsonFlag, LakeOption, WaitOption
 from eventlake.collector.bring import bring
@@ -22,9 +22,6 @@ from eventlake.sync.run import run
 from eventlake.workspace import Workspace
 
 Slug = Annotated[str, typer.Argument(metavar="SLUG", help="The source.")]
-Target = Annotated[
-    str, typer.Argument(metavar="SOURCE[/LAKE]", help="The source; with its lake, if it is connected to several.")
-]
 
 
 def import_files(
@@ -88,7 +85,7 @@ def sync(
 
 
 def replay(
-    name: Target,
+    name: Name,
     start: Annotated[
         str | None, typer.Option("--from", metavar="TIME", help="From this time of receipt (UTC).")
     ] = None,

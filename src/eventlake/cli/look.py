@@ -276,12 +276,12 @@ def _connection_names(place: Workspace) -> dict[tuple[str, str], str]:
 
 
 def _runs_of(place: Workspace, name: str | None, limit: int) -> list[Run]:
+    """The runs of a source, or of a connection; also of one that is no more."""
     if name is None:
         return place.runs.latest(limit)
-    found = [
-        run for one in place.connections.find(name) for run in place.lake(one.lake).runs.latest(limit, one.source.id)
-    ]
-    return sorted(found, key=lambda run: run.run_id, reverse=True)[:limit]
+    slug, slash, lake = name.partition("/")
+    history = place.lake(lake).runs if slash else place.runs
+    return history.latest(limit, place.sources.get(slug).id)
 
 
 def _latest_of(place: Workspace, name: str) -> str:

@@ -203,10 +203,7 @@ class Connections:
 
     def _check_lake(self, lake: str) -> None:
         if lake not in self._lakes:
-            raise NotFoundError(
-                f"there is no lake {lake!r}",
-                fix=f"use one of {', '.join(self._lakes)}; a new one gets a section [lakes.NAME] in eventlake.toml",
-            )
+            raise no_lake(lake, self._lakes)
 
     def _check(self, wanted: Connection, before: Connection | None) -> None:
         self._check_database(wanted, before)
@@ -251,6 +248,13 @@ class Connections:
             for row in rows
         ]
         return sorted(found, key=lambda one: (one.source.slug, one.lake != DEFAULT_LAKE, one.lake))
+
+
+def no_lake(name: str, known: Iterable[str]) -> NotFoundError:
+    return NotFoundError(
+        f"there is no lake {name!r}",
+        fix=f"use one of {', '.join(known)}; a new one gets a section [lakes.NAME] in eventlake.toml",
+    )
 
 
 def _text(value: object) -> str:
