@@ -10,6 +10,7 @@ import pytest
 from conftest import track
 from eventlake.workspace import CONFIG
 from test_cli import Folder, failed, ndjson
+from test_docs import COMMANDS
 
 
 @pytest.fixture(scope="module")
@@ -69,9 +70,7 @@ def test_lakes_and_connections_are_shown(synced: Folder) -> None:
     assert "day_hour" in synced.ask("connection", "list").out
 
 
-def test_a_command_that_is_for_one_lake_asks_which(synced: Folder) -> None:
-    said = synced.refused("replay", "web", "--all")
-    assert "name one: web/default or web/second" in said
+def test_a_lake_that_is_not_there_is_told(synced: Folder) -> None:
     assert "there is no lake 'third'" in synced.refused("sync", "web/third")
     assert "there is no lake 'third'" in synced.refused("tables", "--lake", "third")
     assert "is connected to the lake 'second' already" in synced.refused("connect", "web", "second")
@@ -79,11 +78,10 @@ def test_a_command_that_is_for_one_lake_asks_which(synced: Folder) -> None:
 
 def test_a_connection_that_is_disabled_is_passed_over_and_then_catches_up(folder: Folder, tmp_path: Path) -> None:
     folder.ask("connection", "disable", "web/default")
-    assert "eventlake connection enable web" in folder.refused("sync", "web/default")
-    assert "eventlake connection enable web" in folder.refused("sync", "web")
+    assert "eventlake connection enable web/default" in folder.refused("sync", "web/default")
     (tmp_path / "more").write_bytes(ndjson(track(message_id="m3")))
     folder.ask("import", "web", str(tmp_path / "more"))
-    assert len(folder("sync", "--json").lines) > 0
+    assert {line["row_count"] for line in folder("sync", "web", "--json").lines if line["type"] == "source"} == {1}
     assert folder.query("select count(*) as n from web.track_clicked") == [{"n": 2}]
     folder.ask("connection", "enable", "web/default")
     loaded = folder("sync", "--json").lines
@@ -138,6 +136,18 @@ def test_what_is_disconnected_stays_to_be_looked_at(folder: Folder) -> None:
     assert [run["source"] for run in folder.ask("runs", "web/second", "--json").value] == ["web/second"]
     assert "date_partition" in folder.refused("connect", "web", "second", "date_partition=day_hour")
     assert folder.ask("connect", "web", "second", "--json").value["settings"]["table_prefix"] == "x"
+
+
+@pytest.mark.parametrize("command", [name for name in COMMANDS if not name.endswith(("doctor", "verify"))])
+def test_every_help_can_be_shown(synced: Folder, command: str) -> None:
+    assert "Usage" in synced.ask(*command.split()[1:], "--help").out
+
+
+def test_a_lake_can_be_given_either_way(folder: Folder) -> None:
+    folder.ask("source", "add", "app")
+    assert folder.ask("connect", "app/second", "lookback_days=3", "--json").value["lake"] == "second"
+    assert "a lake comes before them" in folder.refused("connect", "web", "lookback_days=3", "second")
+    assert "source add" not in folder.refused("sync", "What?")
 
 
 def test_a_source_may_begin_in_another_lake(folder: Folder) -> None:

@@ -219,12 +219,10 @@ def test_a_connection_that_never_ran_leaves_nothing_behind(place: Workspace) -> 
     assert place.connections.connect("web", "second").settings.database == "web"
 
 
-def test_the_name_of_a_source_alone_means_its_only_connection(place: Workspace) -> None:
-    with pytest.raises(InvalidSettingsError, match="web is connected to 2 lakes") as error:
-        place.connections.get("web")
-    assert error.value.fix == "name one: web/default or web/second"
+def test_the_name_of_a_source_alone_means_its_connection_to_the_default_lake_or_its_only_one(place: Workspace) -> None:
+    assert place.connections.get("web").lake == "default"
     assert [one.name for one in place.connections.find("web")] == ["web", "web/second"]
-    place.connections.disconnect("web/default")
+    place.connections.disconnect("web")
     assert place.connections.get("web").lake == "second"
     assert place.connections.get("src1/second").lake == "second"
 
@@ -328,6 +326,15 @@ def test_every_setting_of_a_connection_is_kept(place: Workspace) -> None:
     assert changed.settings == ConnectionSettings.model_validate(changed.settings.model_dump(mode="json"))
 
 
+def test_of_several_lakes_that_are_not_the_default_one_must_be_named(tmp_path: Path) -> None:
+    place = opened(tmp_path / "workspace", f'{TWO}[lakes.third]\nroot = "third"\n')
+    place.connections.add_source("web", lake="second")
+    place.connections.connect("web", "third")
+    with pytest.raises(InvalidSettingsError, match="web is connected to 2 lakes") as error:
+        place.connections.get("web")
+    assert error.value.fix == "name one: web/second or web/third"
+
+
 # The settings file
 
 LAKE = '[lakes.aws]\nroot = "s3://acme-events/lake"\n'
@@ -344,7 +351,10 @@ WRONG = {
     ),
     "a key like no other": ("xyz = 1", "xyz: there is no such setting"),
     "no root": ("[lakes.a]\ntimeout = 3", "lakes.a.root: Field required"),
-    "no such kind": (LAKE + 'catalog = { kind = "hive" }', "lakes.aws.catalog: Input tag 'hive'"),
+    "no such kind": (
+        LAKE + 'catalog = { kind = "hive" }',
+        "lakes.aws.catalog: there is no such kind; use one of embedded, glue",
+    ),
     "what a kind needs": (LAKE + 'runner = { kind = "emr" }', "lakes.aws.runner.cluster_id: Field required"),
     "a runner that needs a bucket": (
         '[lakes.a]\nroot = "a"\nrunner = { kind = "emr", cluster_id = "j-1" }',
@@ -359,7 +369,8 @@ WRONG = {
         '[lakes.default]\nroot = "a"',
         "lakes.default: the default lake has its settings in [lake]",
     ),
-    "a name that is none": ('[lakes."a b"]\nroot = "a"', "lakes.a b"),
+    "a name that is none": ('[lakes."a b"]\nroot = "a"', "lakes.a b: not the name of a lake"),
+    "no table": (LAKE + 'runner = "emr"', "lakes.aws.runner: must be a table"),
 }
 
 

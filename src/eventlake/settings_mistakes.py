@@ -9,7 +9,8 @@ from pydantic import BaseModel, ValidationError
 
 from eventlake.settings import Settings
 
-_KINDS = {"embedded", "glue", "spark", "emr", "emr-serverless"}
+_KINDS_OF = {"catalog": ("embedded", "glue"), "runner": ("spark", "emr", "emr-serverless")}
+_KINDS = {kind for kinds in _KINDS_OF.values() for kind in kinds}
 
 
 def mistakes(error: ValidationError) -> str:
@@ -23,6 +24,12 @@ def _problem(place: tuple[int | str, ...], kind: str, words: str) -> str:
         part for before, part in pairwise(("", *place)) if before not in ("catalog", "runner") or part not in _KINDS
     ]
     words = words.removeprefix("Value error, ")
+    if parts and parts[-1] == "[key]":
+        parts, words = parts[:-1], "not the name of a lake: use up to 50 of a-z, 0-9, - and _, a letter or digit first"
+    if kind == "union_tag_invalid":
+        words = f"there is no such kind; use one of {', '.join(_KINDS_OF[str(place[-1])])}"
+    if kind == "model_type":
+        words = f"must be a table{', such as { kind = …, … }' if parts[-1] in _KINDS_OF else ''}"
     if kind == "extra_forbidden":
         near = get_close_matches(str(place[-1]), _keys_beside([str(part) for part in place]), 1)
         words = f"there is no such setting{f'; perhaps {near[0]}' if near else ''}"

@@ -57,8 +57,9 @@ def read_settings(values: Mapping[str, Any], where: str) -> Settings:
     try:
         return Settings(**values)
     except ValidationError as error:
+        what = "file" if where == CONFIG else "setting"
         raise ConfigurationError(
-            f"{where}: {mistakes(error)}", fix="correct the file or the EVENTLAKE_… variable"
+            f"{where}: {mistakes(error)}", fix=f"correct the {what} or the EVENTLAKE_… variable"
         ) from error
 
 

@@ -32,20 +32,24 @@ def connect(
     like: Annotated[
         str | None,
         typer.Option(
-            "--like", metavar="SOURCE[/LAKE]", help="With the settings of this connection, but for the database."
+            "--like",
+            metavar="SOURCE[/LAKE]",
+            help="Copy the settings of this connection; the database only of the same source.",
         ),
     ] = None,
     as_json: JsonFlag = False,
 ) -> None:
     """Connect a source to a lake. The next sync loads all that is in the source's raw archive.
 
-    A source that was in this lake before goes on where it ended.
+    A source that was connected to this lake before resumes where it left off.
 
     Example: eventlake connect web aws --like mobile/aws lookback_days=14
     """
+    slug, _, lake = source.partition("/")
     words = list(rest or [])
-    lake = words.pop(0) if words and "=" not in words[0] else DEFAULT_LAKE
-    made = state.workspace().connections.connect(source, lake, assignments(words), like=like)
+    if not lake:
+        lake = words.pop(0) if words and "=" not in words[0] else DEFAULT_LAKE
+    made = state.workspace().connections.connect(slug, lake, assignments(words), like=like)
     if as_json:
         output.print_json(shown(made))
         return
@@ -54,7 +58,10 @@ def connect(
 
 
 def disconnect(name: Name) -> None:
-    """Load nothing of a source into a lake any more. Its tables and its raw archive stay as they are."""
+    """Stop loading a source into a lake. Its tables and its raw archive stay as they are.
+
+    Example: eventlake disconnect web/aws
+    """
     gone = state.workspace().connections.disconnect(name)
     output.talk.print(f"{gone.source.slug} is not connected to the lake {gone.lake} any more; its tables stay.")
 
@@ -88,7 +95,10 @@ def copy(
     name: Annotated[str, typer.Argument(metavar="TO", help="The connection that gets them.")],
     as_json: JsonFlag = False,
 ) -> None:
-    """Give a connection the settings of another, but for the name of its database if that is another source's."""
+    """Give a connection the settings of another; the database only if both are of the same source.
+
+    Example: eventlake connection copy web/default web/aws
+    """
     _show_settings(state.workspace().connections.copy(origin, name), as_json)
 
 
@@ -96,14 +106,14 @@ def copy(
 def enable(name: Name) -> None:
     """Let `sync` load this connection again; it catches up with everything that came in meanwhile."""
     found = state.workspace().connections.enable(name, True)
-    output.talk.print(f"{found.name} is enabled.")
+    output.talk.print(f"{found.full_name} is enabled.")
 
 
 @app.command()
 def disable(name: Name) -> None:
     """Make `sync` pass this connection over. Nothing is lost: events are collected as before."""
     found = state.workspace().connections.enable(name, False)
-    output.talk.print(f"{found.name} is disabled; its tables stay as they are, and its events are kept in the archive.")
+    output.talk.print(f"{found.full_name} is disabled; its tables stay, and its events are kept in the archive.")
 
 
 def assignments(texts: list[str]) -> dict[str, str]:
@@ -112,7 +122,9 @@ def assignments(texts: list[str]) -> dict[str, str]:
     for text in texts:
         key, equals, value = text.partition("=")
         if not equals:
-            raise InvalidSettingsError(f"{text!r} is not of the form KEY=VALUE", fix="for example lookback_days=14")
+            raise InvalidSettingsError(
+                f"{text!r} is not of the form KEY=VALUE", fix="for example lookback_days=14; a lake comes before them"
+            )
         pairs[key.strip()] = value.strip()
     return pairs
 

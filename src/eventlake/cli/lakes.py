@@ -35,7 +35,8 @@ def list_lakes(as_json: JsonFlag = False) -> None:
 
 @app.command()
 def check(
-    name: Annotated[str, typer.Argument(metavar="[LAKE]", help="The lake.")] = DEFAULT_LAKE, as_json: JsonFlag = False
+    name: Annotated[str, typer.Argument(metavar="[LAKE]", help="By default the default one.")] = DEFAULT_LAKE,
+    as_json: JsonFlag = False,
 ) -> None:
     """Try every part of a lake that a sync needs, one after the other: storage, catalog and runner, each with its fix.
 

@@ -69,7 +69,7 @@ def sync(
     you like. With --json the lines of the reports are printed.
     """
     place = state.workspace()
-    work = asked.syncs(place.connections.meant(names), all_of_them=not names)
+    work = asked.syncs(place.connections, names or ())
     if not work:
         raise NotFoundError(
             "no source is connected to a lake, or all connections are disabled",

@@ -239,7 +239,8 @@ def report(
     which: Annotated[
         str | None,
         typer.Argument(
-            metavar="[RUN]", help="The run, or the SOURCE[/LAKE] whose latest it is; by default the latest."
+            metavar="[RUN|SOURCE[/LAKE]]",
+            help="A run, or the latest of a source or connection, or of all.",
         ),
     ] = None,
     as_json: JsonFlag = False,

@@ -45,7 +45,7 @@ app = typer.Typer(
     [bold]eventlake query "select * from web.page limit 5"[/bold].
 
     Data goes to stdout, talk and progress to stderr. Exit codes: 0 done, 1 failed, 2 wrong use, 3 partly done,
-    4 busy (another run holds the source), 130 stopped.""",
+    4 busy (another run holds the connection), 130 stopped.""",
 )
 _verbose = False
 

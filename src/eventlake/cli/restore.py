@@ -64,7 +64,7 @@ def _notes(place: Workspace, done: list[Restored]) -> Iterator[str]:
         return
     for slug in sorted({one.connection.source.slug for one in done}):
         if not place.sources.keys(slug):
-            yield f"Its write keys were lost: `eventlake source add-key {slug}` makes a new one."
+            yield f"{slug} has no write key any more: `eventlake source add-key {slug}` makes a new one."
     for one in done:
         name, lake = one.connection.name, place.lake(one.connection.lake)
         if one.is_guessed:

@@ -12,7 +12,7 @@ from eventlake.control.sources import Source
 from eventlake.events import instants
 from eventlake.settings import DEFAULT_LAKE
 
-app = typer.Typer(no_args_is_help=True, help="Sources: the apps that send events, and their lake settings.")
+app = typer.Typer(no_args_is_help=True, help="Sources: the apps that send events, and their write keys.")
 
 Slug = Annotated[str, typer.Argument(metavar="SLUG", help="The source.")]
 JsonFlag = state.JsonFlag
@@ -55,7 +55,7 @@ def list_sources(as_json: JsonFlag = False) -> None:
     output.table(None, ("source", "id", "enabled", *SUMMARY), rows)
 
 
-@app.command(name="set", help=SETTINGS_HELP)
+@app.command(name="set", help=f"Of the connection to the default lake. {SETTINGS_HELP}")
 def set_settings(
     slug: Slug,
     settings: Annotated[list[str], typer.Argument(metavar="KEY=VALUE…", help="Settings to change.")],

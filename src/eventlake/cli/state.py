@@ -75,7 +75,9 @@ class Runners(library.Runners):
 
 WaitOption = Annotated[
     float,
-    typer.Option("--wait", min=0, metavar="SECONDS", help="Wait so long for a source that another run holds; or inf."),
+    typer.Option(
+        "--wait", min=0, metavar="SECONDS", help="How long to wait for a connection that another run holds; or inf."
+    ),
 ]
 
 

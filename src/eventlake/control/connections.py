@@ -28,6 +28,10 @@ class Connection(NamedTuple):
         return self.source.slug if self.lake == DEFAULT_LAKE else f"{self.source.slug}/{self.lake}"
 
     @property
+    def full_name(self) -> str:
+        return f"{self.source.slug}/{self.lake}"
+
+    @property
     def rules(self) -> LakeRules:
         settings = self.settings
         return LakeRules(
@@ -79,9 +83,9 @@ class Connections:
         return list({(one.source.id, one.lake): one for one in found}.values())
 
     def get(self, name: str) -> Connection:
-        """The one connection that is meant; a source that has several must be named with its lake."""
+        """The one connection that is meant; of a source that has several, the one to the default lake."""
         found = self.find(name)
-        if len(found) > 1:
+        if len(found) > 1 and found[0].lake != DEFAULT_LAKE:  # which comes first
             raise InvalidSettingsError(
                 f"{name} is connected to {len(found)} lakes",
                 fix="name one: " + " or ".join(f"{one.source.slug}/{one.lake}" for one in found),
@@ -130,19 +134,23 @@ class Connections:
 
     def restore(self, source_id: str, lake: str, slug: str, name: str, settings: ConnectionSettings) -> Connection:
         """Put a connection back that the database had lost, with its source if that is lost, too."""
-        known = [source for source in self._sources.all() if source.id == source_id]
-        source = known[0] if known else self._sources.new(slug, source_id=source_id, name=name)
-        wanted = Connection(source, lake, True, settings)
+        for known in self.of_lake(lake):
+            if known.source.id == source_id:
+                return self.put_back(known._replace(settings=settings))
+        sources = [source for source in self._sources.all() if source.id == source_id]
+        wanted = Connection(
+            sources[0] if sources else self._sources.new(slug, source_id=source_id, name=name), lake, True, settings
+        )
         with self._engine.begin() as connection:
-            if not known:
-                self._sources.insert_without_key(connection, source)
+            if not sources:
+                self._sources.insert_without_key(connection, wanted.source)
             self._put(connection, wanted)
         return wanted
 
-    def put_back(self, wanted: Connection) -> None:
-        """Save a connection as it is given."""
-        with self._engine.begin() as connection:
-            self._put(connection, wanted)
+    def put_back(self, wanted: Connection) -> Connection:
+        """Give a connection that is there the settings that it had."""
+        self._save(wanted)
+        return wanted
 
     def disconnect(self, name: str) -> Connection:
         """Load nothing of a source into a lake any more. Its tables stay; so do its books, for when it comes back."""

@@ -11,6 +11,8 @@ import sqlalchemy as sa
 from eventlake.control import database as db
 from eventlake.errors import InvalidSettingsError, NotFoundError
 
+_SLUG = re.compile(r"[a-z0-9][a-z0-9_-]{0,99}")
+
 
 class Source(NamedTuple):
     """One app that sends events."""
@@ -49,13 +51,12 @@ class Sources:
             if slug in (source.slug, source.id):
                 return source
         known = ", ".join(source.slug for source in self.all()) or "there is none yet"
-        raise NotFoundError(
-            f"there is no source {slug!r}", fix=f"`eventlake source add {slug}`, or use one of: {known}"
-        )
+        adding = f"`eventlake source add {slug}`, or " if _SLUG.fullmatch(slug) else ""
+        raise NotFoundError(f"there is no source {slug!r}", fix=f"{adding}use one of: {known}")
 
     def new(self, slug: str, *, source_id: str | None = None, name: str | None = None) -> Source:
         """A source that could be added, checked but not saved."""
-        if not re.fullmatch(r"[a-z0-9][a-z0-9_-]{0,99}", slug):
+        if not _SLUG.fullmatch(slug):
             raise InvalidSettingsError(
                 f"{slug!r} is not a slug",
                 fix="use up to 100 of a-z, 0-9, - and _, beginning with a letter or a digit",

@@ -62,7 +62,7 @@ class Workspace(opened.Workspace):
         What a collector of this workspace holds comes to the archive first, if it comes soon. If one fails, the others
         are still loaded; then the first error is raised.
         """
-        work = asked.syncs(self.connections.meant(names), all_of_them=not names)
+        work = asked.syncs(self.connections, names)
         bring(self)
         return self._run(work, _heeding(cancel, progress))
 

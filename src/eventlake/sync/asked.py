@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 
 from eventlake.catalog.base import CatalogTable
-from eventlake.control.connections import Connection
+from eventlake.control.connections import Connection, Connections
 from eventlake.errors import InvalidSettingsError, NotFoundError
 from eventlake.events.envelope import CALLS
 from eventlake.schema.types import ColumnType
@@ -20,14 +20,20 @@ def table_named(lake: Lake, name: str) -> CatalogTable:
     raise NotFoundError(f"there is no table {name!r}", fix="see `eventlake tables`")
 
 
-def syncs(connections: Sequence[Connection], *, all_of_them: bool) -> list[Job]:
-    """Load what is new. Of all connections those that are disabled are passed over; one that is named is refused."""
-    disabled = [connection.name for connection in connections if not connection.enabled]
-    if disabled and not all_of_them:
-        raise InvalidSettingsError(
-            f"{', '.join(disabled)} is disabled", fix=f"`eventlake connection enable {disabled[0]}`"
-        )
-    return [jobs.sync(connection) for connection in connections if connection.enabled]
+def syncs(connections: Connections, names: Sequence[str]) -> list[Job]:
+    """Load what is new: of these sources or connections, or of all.
+
+    What is disabled is passed over. A name that means nothing else is refused.
+    """
+    for name in names:
+        found = connections.find(name)
+        if not any(one.enabled for one in found):
+            disabled = " and ".join(one.full_name for one in found)
+            raise InvalidSettingsError(
+                f"{disabled} {'is' if len(found) == 1 else 'are'} disabled",
+                fix=f"`eventlake connection enable {found[0].full_name}`",
+            )
+    return [jobs.sync(one) for one in connections.meant(names) if one.enabled]
 
 
 def replay(
