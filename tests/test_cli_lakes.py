@@ -165,6 +165,7 @@ def test_a_lost_database_is_given_back(folder: Folder, tmp_path: Path) -> None:
     for file in folder.path.glob("eventlake.db*"):
         file.unlink()
     assert "eventlake restore" in failed(folder.run("verify"), 1)
+    assert "eventlake restore" in failed(folder.run_here("sync"), 1)
     told = folder.ask("restore", "--json").value
     assert [(one["source"], one["runs"], one["rows"]) for one in told["restored"]] == [
         ("web", 1, 2),

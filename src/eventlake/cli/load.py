@@ -18,6 +18,7 @@ from eventlake.reports.words import count, either
 from eventlake.settings import DEFAULT_LAKE
 from eventlake.sync import asked, jobs
 from eventlake.sync.jobs import Job
+from eventlake.sync.ownership import refuse_unknown
 from eventlake.sync.run import run
 from eventlake.workspace import Workspace
 
@@ -71,6 +72,8 @@ def sync(
     place = state.workspace()
     work = asked.syncs(place.connections, names or ())
     if not work:
+        for lake in place.lakes.values():
+            refuse_unknown(lake)  # a database that was lost knows no source
         raise NotFoundError(
             "no source is connected to a lake, or all connections are disabled",
             fix="`eventlake source add SLUG`, or `eventlake connection enable SOURCE`",
