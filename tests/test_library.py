@@ -183,7 +183,7 @@ def test_if_one_fails_the_others_are_loaded(place: Workspace, tmp_path: Path) ->
 def test_what_is_disabled_is_passed_over_and_refused_if_it_is_named(place: Workspace) -> None:
     place.connections.enable("web", False)
     assert place.sync() == []
-    with pytest.raises(InvalidSettingsError, match="web is disabled"):
+    with pytest.raises(InvalidSettingsError, match="web/default is disabled"):
         place.sync("web")
 
 
