@@ -139,20 +139,25 @@ def run_of(path: str) -> str:
 
 
 def read_manifest(lake: Lake, path: str) -> Manifest:
-    version = decoded(lake, path, _Versioned).version
+    content = lake.storage.read(path)
+    version = _decoded(lake, path, content, _Versioned).version
     if version > VERSION:
         raise ConfigurationError(
             f"{lake.storage.full(path)} was written by a newer version of eventlake: its form is {version}, and this "
             f"version knows {VERSION}",
             fix="install that version or a newer one: pip install --upgrade eventlake",
         )
-    return decoded(lake, path, Manifest)
+    return _decoded(lake, path, content, Manifest)
 
 
-def decoded(lake: Lake, path: str, kind: type[Form]) -> Form:
-    """A manifest, or as much of it as somebody wants to know."""
+def part_of_manifest(lake: Lake, path: str, kind: type[Form]) -> Form:
+    """As much of a manifest as somebody wants to know, whatever its version."""
+    return _decoded(lake, path, lake.storage.read(path), kind)
+
+
+def _decoded(lake: Lake, path: str, content: bytes, kind: type[Form]) -> Form:
     try:
-        return msgspec.json.decode(lake.storage.read(path), type=kind)
+        return msgspec.json.decode(content, type=kind)
     except msgspec.DecodeError as error:
         raise DamagedError(
             f"the manifest {lake.storage.full(path)} cannot be read: {error}",

@@ -13,7 +13,7 @@ import msgspec
 from eventlake.control.connections import Connection
 from eventlake.errors import UnknownLakeError
 from eventlake.lake.layout import COMMITS, DATA
-from eventlake.sync.commit import decoded, manifest_paths, run_of
+from eventlake.sync.commit import manifest_paths, part_of_manifest, run_of
 from eventlake.workspace import Lake
 
 _OUR_FILE = re.compile(r".*/(?P<run>\d{19})-[0-9a-f]{8}-\d+\.parquet")
@@ -58,7 +58,7 @@ def _unknown(lake: Lake, connection: Connection | None) -> Iterator[str]:
 def written_by(lake: Lake, source_id: str) -> str | None:
     """The id of the workspace that wrote the manifests of a source, as several may share a bucket; None without any."""
     for file in lake.storage.files(f"{COMMITS}/source={source_id}"):
-        report = decoded(lake, file.path, _Written).entry.report
+        report = part_of_manifest(lake, file.path, _Written).entry.report
         return str(report[0].get("workspace_id"))
     return None
 
