@@ -201,3 +201,18 @@ def test_runs_of_another_workspace_are_told_with_its_id(folder: Folder) -> None:
     assert "nothing to restore" in told
     assert f'put workspace_id = "{theirs[1]}" into eventlake.toml' in " ".join(told.split())
     assert folder.ask("restore", "--json").value["of_other_workspaces"] == {"src1": theirs[1]}
+
+
+def test_names_of_folders_and_words_of_manifests_cannot_drive_a_terminal(folder: Folder) -> None:
+    odd = "[/b][red]\x1b[2J"
+    (folder.path / "lake" / "segment-logs" / "s [b]\x1b[31m").mkdir()
+    (manifest,) = (folder.path / "second" / "segment-data" / "commits").rglob("*.json")
+    told = json.loads(manifest.read_text())
+    told["entry"]["report"][0]["workspace_id"] = odd
+    theirs = folder.path / "second" / "segment-data" / "commits" / "source=src7"
+    theirs.mkdir()
+    (theirs / manifest.name).write_text(json.dumps(told))
+    said = folder.ask("restore").err
+    assert "\x1b" not in said
+    assert "[/b][red]" in said
+    assert "s [b]" in said

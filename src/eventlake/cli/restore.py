@@ -44,15 +44,20 @@ def restore(as_json: JsonFlag = False) -> None:
     if done:
         rows = [(one.connection.name, one.connection.source.id, one.runs, one.tables, one.rows) for one in done]
         output.table(None, ("source", "id", "runs", "tables", "rows"), rows, numbers=("runs", "tables", "rows"))
-    for words in _notes(place, done):
-        output.talk.print(words)
+    # Names of folders, and what manifests say, may be anybody's.
+    for words in (*_notes(place, done), *_elsewhere(unloaded, foreign)):
+        output.talk.print(output.printable(words))
+
+
+def _elsewhere(unloaded: list[str], foreign: dict[str, str]) -> Iterator[str]:
+    """What is there and was not put back."""
     if unloaded:
-        output.talk.print(
+        yield (
             f"The raw archive has {count(len(unloaded), 'source')} of which no lake has anything: "
             f"{', '.join(unloaded)}. `eventlake source add SLUG --id ID` gives it back."
         )
     for source_id, writer in foreign.items():
-        output.talk.print(
+        yield (
             f"Runs of the source {source_id} were made by a workspace with the id {writer}. If that is this one, put "
             f'workspace_id = "{writer}" into {CONFIG}.'
         )

@@ -50,8 +50,8 @@ class Watch:
                     self._progress(done)
             except CancelledError as error:
                 self.cancelled = error
-                with contextlib.suppress(Exception):
-                    self._context.cancelJobGroup(self._group)  # again and again: it may not be submitted yet
+                with contextlib.suppress(Exception):  # it is done again in a moment, as it may not be submitted yet
+                    self._context.cancelJobGroup(self._group)
                 continue
             except Exception as error:  # whoever is told must not stop the watch: the time limit holds without it
                 if is_of_the_way(error) and java_process.how_it_ended(wait=True):
