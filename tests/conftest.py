@@ -25,12 +25,13 @@ from eventlake.control.sources import Source
 from eventlake.events import instants
 from eventlake.lake.layout import HOUR
 from eventlake.query import query
+from eventlake.runners.base import Runner
 from eventlake.runners.spark import SparkRunner
 from eventlake.storage.s3 import S3Storage
 from eventlake.sync import jobs
 from eventlake.sync.jobs import Job
 from eventlake.sync.run import run
-from eventlake.sync.steps import Runner, Sizes
+from eventlake.sync.work import Sizes
 from eventlake.workspace import CONFIG, Clock, Workspace
 from needs import skipped_for
 from runner_without_spark import InProcess as InProcess  # noqa: PLC0414 - tests take it from here

@@ -23,7 +23,7 @@ from runner_without_spark import InProcess
 CHANGES = {"write", "create", "move", "delete", "delete_folder", "open_output"}
 
 _processes = multiprocessing.get_context("forkserver")
-_processes.set_forkserver_preload(["crash_job"])
+_processes.set_forkserver_preload(["crash_job", "stepwise"])
 
 
 class Ended(NamedTuple):
@@ -51,6 +51,11 @@ class CountedStorage(LocalStorage):
 def counted(workspace: Workspace, before_change: Callable[[str], None]) -> None:
     """Let a workspace tell before each change to its lake and to its database."""
     sa.event.listen(workspace.engine, "commit", lambda _: before_change("database"))
+    with_counted_storage(workspace, before_change)
+
+
+def with_counted_storage(workspace: Workspace, before_change: Callable[[str], None]) -> None:
+    """Let a workspace tell before each change to its lake."""
     storage = workspace.lake().storage
     if isinstance(storage, S3Storage):  # every request that changes something: a move is two
 

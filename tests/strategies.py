@@ -305,7 +305,7 @@ _ODD_KEYS = [
     *("a", "A", "a_b", "a.b", "a b", "aB", "a/b", "a~b", "a__b", "_a", "a_", "b", "B"),
     *("", " ", "_", "__", ".", "/", "~", "~0", "~1", "~2", "~01", "a~2", "a/0", "//", "~~", ":", "\\u003a", '"'),
     *("é", "É", "ß", "İ", "购买", "数量", "🎉", "🎊", "\x00", "\u2028", "\ufeff"),
-    *("year", "Month", "day", "hr", "segment_type", "segmentType", "_rescued_data"),
+    *("year", "Month", "day", "hr", "table_key", "segmentType", "_rescued_data"),
     *("received_at", "messageid", "USER_ID", "key_", "1", "2FA", "null", "__proto__", "n" * 300, "購" * 100),
 ]
 

@@ -13,6 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from conftest import IN_BUCKETS, ON_POSTGRES, InProcess, Lake, SetClock, track
+from eventlake.audit.verify import verify
 from eventlake.control.admission import REMEMBERED, RefusedTable, remembered
 from eventlake.control.database import leases
 from eventlake.errors import InvalidSettingsError
@@ -20,10 +21,9 @@ from eventlake.query import query
 from eventlake.runners.spark import SparkRunner
 from eventlake.storage.local import LocalStorage
 from eventlake.sync import jobs
-from eventlake.sync.plan import Room, Staged, tables_within
 from eventlake.sync.run import run
-from eventlake.sync.staged import HOURS_COUNTED, StagedTable
-from eventlake.sync.verify import verify
+from eventlake.sync.stage import Room, Staged, tables_within
+from eventlake.tasks.staged import HOURS_COUNTED, StagedTable
 from eventlake.workspace import Workspace
 from test_laws import all_rows, balanced, new_lake
 
@@ -43,11 +43,11 @@ def clean(lake: Lake) -> bool:
 
 
 def refused(lake: Lake) -> dict[str, RefusedTable]:
-    return {table.segment_type: table for table in lake.place.admission.refused(lake.source.id)}
+    return {table.table_key: table for table in lake.place.admission.refused(lake.source.id)}
 
 
 def dropped(lake: Lake) -> list[str]:
-    return [table.segment_type for table in lake.place.admission.dropped(lake.source.id)]
+    return [table.table_key for table in lake.place.admission.dropped(lake.source.id)]
 
 
 def drop(lake: Lake, table: str) -> list[dict[str, Any]]:
@@ -157,7 +157,7 @@ def test_hours_are_counted_of_new_tables(quick: Lake, events: int) -> None:
 
 REFUSED = st.lists(
     st.builds(RefusedTable, st.sampled_from("abcdef"), st.integers(1, 9), st.integers(1, 9), st.just(5)),
-    unique_by=lambda table: table.segment_type,
+    unique_by=lambda table: table.table_key,
 )
 
 
@@ -166,10 +166,10 @@ def test_what_was_refused_is_remembered_with_all_its_lines(
     before: list[RefusedTable], lines: dict[str, int], allowed: set[str]
 ) -> None:
     after = remembered(before, lines, 7, allowed=allowed)
-    expected = Counter({t.segment_type: t.lines for t in before if t.segment_type not in allowed})
-    assert {t.segment_type: t.lines for t in after} == expected + Counter(lines)
-    assert all(t.at == (7 if t.segment_type in lines else 5) for t in after)
-    assert after == sorted(after, key=lambda t: (-t.runs, -t.lines, t.segment_type))
+    expected = Counter({t.table_key: t.lines for t in before if t.table_key not in allowed})
+    assert {t.table_key: t.lines for t in after} == expected + Counter(lines)
+    assert all(t.at == (7 if t.table_key in lines else 5) for t in after)
+    assert after == sorted(after, key=lambda t: (-t.runs, -t.lines, t.table_key))
 
 
 def test_made_up_names_do_not_push_out_a_name_that_comes_again() -> None:
@@ -472,7 +472,7 @@ def test_a_drop_that_dies_at_any_point_is_finished_or_undone_by_the_next_run(tmp
             transaction.execute(leases.delete())  # as if the process that held the source were gone
         connection = place.connections.get("web")
         run(place, jobs.sync(connection), InProcess())
-        gone = [table.segment_type for table in place.lake().admission.dropped(connection.source.id)]
+        gone = [table.table_key for table in place.lake().admission.dropped(connection.source.id)]
         ends.append(gone)
         kept = {table.name for table in place.lake().catalog.tables()}
         assert kept == ({"track_real"} if gone else {"track_junk", "track_real"}), changes

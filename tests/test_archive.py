@@ -18,15 +18,7 @@ from hypothesis import strategies as st
 
 from eventlake.archive import layout
 from eventlake.archive.importer import Imported, find_raw_files, import_file
-from eventlake.archive.reader import (
-    Digested,
-    Lines,
-    LongLine,
-    ReadSizes,
-    UnreadableFileError,
-    opened,
-    read_lines,
-)
+from eventlake.archive.reader import Digested, Lines, LongLine, ReadSizes, UnreadableFileError, opened, read_lines
 from eventlake.errors import DownloadDeniedError, EventLakeError, InvalidSettingsError, PermissionMissingError
 from eventlake.events import instants
 from eventlake.storage.base import Storage, new_digest

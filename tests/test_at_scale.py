@@ -10,8 +10,8 @@ import pyarrow.parquet as pq
 import pytest
 
 from conftest import Lake
+from eventlake.audit.verify import verify
 from eventlake.lake import ids
-from eventlake.sync.verify import verify
 
 EVENTS = 300_000
 FILES = 8
@@ -135,8 +135,8 @@ def test_a_real_run_of_300000_lines_gives_exactly_what_was_made(lake: Lake) -> N
             messages = ids.IdFile(source).read(ids.Share(0, ids.BUCKETS), ids.INDEX_FIELDS)
             halves = zip(messages["high"].tolist(), messages["low"].tolist(), strict=True)
             hashes = [high.to_bytes(8, "big") + low.to_bytes(8, "big") for high, low in halves]
-            indexed.update(zip(hashes, messages["table"].tolist(), strict=True))
-    keys = {table: ids.table_key(table) for table in TABLES}
+            indexed.update(zip(hashes, messages["route"].tolist(), strict=True))
+    keys = {table: ids.route_hash((table,)) for table in TABLES}
     assert indexed == Counter(
         (hashlib.blake2b(event.message_id.encode(), digest_size=16).digest(), keys[event.table]) for event in events
     )

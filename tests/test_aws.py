@@ -16,12 +16,12 @@ import pytest
 
 from aws import REGION, Aws, rights_checked
 from conftest import InProcess, Lake, SetClock, track
+from eventlake.audit.repair import repair
+from eventlake.audit.verify import verify
 from eventlake.aws.session import AwsOptions
 from eventlake.errors import EventLakeError, InvalidSettingsError, PermissionMissingError
 from eventlake.storage.s3 import S3Options, S3Storage
 from eventlake.sync import jobs
-from eventlake.sync.repair import repair
-from eventlake.sync.verify import verify
 from eventlake.workspace import Workspace
 
 EXTERNAL_ID = "workspace-1"
@@ -153,7 +153,7 @@ def test_a_right_that_is_missing_is_named_and_nothing_is_lost(on_aws: OnAws, wha
     on_aws.again(lake)
     job(lake)
     lake.sync()
-    names = {table.segment_type: table.name for table in lake.place.catalog.tables()}
+    names = {table.table_key: table.name for table in lake.place.catalog.tables()}
     database = lake.connection.settings.database
     rows = {kind: lake.query(f"select message_id from {database}.{name} order by 1") for kind, name in names.items()}
     assert rows["track_a"] == [{"message_id": "m1"}, {"message_id": "m2"}]

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from eventlake.collector.batch_text import is_all, members
-from eventlake.schema.exact_json import NotJsonError
+from eventlake.reading.exact_json import NotJsonError
 from strategies import json_lines, json_values, plain_line, read_exactly
 
 VALUES = st.dictionaries(st.text(max_size=5), json_values(), max_size=4)

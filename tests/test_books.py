@@ -9,11 +9,12 @@ import pytest
 from conftest import InProcess, Lake, track
 from eventlake.errors import InternalError
 from eventlake.sync.books import Books, close, total
-from eventlake.sync.dedupe import Count, Kept
-from eventlake.sync.index import NewIds
-from eventlake.sync.plan import Staged
-from eventlake.sync.publish import Published
-from eventlake.sync.staged import FileCount, RawFile, StageResult
+from eventlake.sync.dedupe import Kept
+from eventlake.sync.stage import Staged
+from eventlake.tasks.dedupe import Count
+from eventlake.tasks.id_files import NewIds
+from eventlake.tasks.publish import Published
+from eventlake.tasks.staged import FileCount, RawFile, StageResult
 
 
 class Dishonest(InProcess):
@@ -60,9 +61,9 @@ def move_a_row_to_another_file(result: Any) -> None:
 
 def take_one_table_for_another(result: Any) -> None:
     """Files add up, and so do tables and what was written; only together they do not."""
-    first, second = result.tables
-    count = result.tables[second]
-    result.tables[second] = count._replace(checksum=count.checksum + 1)
+    first, second = result.routes
+    count = result.routes[second]
+    result.routes[second] = count._replace(checksum=count.checksum + 1)
     assert first != second
 
 
@@ -134,12 +135,12 @@ def kept() -> Kept:
     """Of the duplicates some are rows that are written again; one table is only carried over, one has only copies."""
     return Kept(
         files={0: Count(loaded=6, duplicates=3, checksum=70), 1: Count(loaded=1, duplicates=4, checksum=7)},
-        tables={
-            "page": Count(loaded=5, duplicates=3, rewritten=2, checksum=60),
-            "track_a": Count(loaded=2, duplicates=3, checksum=17),
-            "track_b": Count(duplicates=1),
+        routes={
+            ("page",): Count(loaded=5, duplicates=3, rewritten=2, checksum=60),
+            ("track_a",): Count(loaded=2, duplicates=3, checksum=17),
+            ("track_b",): Count(duplicates=1),
         },
-        carried_rows={"page": 4, "group": 8},
+        carried_routes={("page",): 4, ("group",): 8},
         new_ids=[NewIds("ids-0", 3, 37), NewIds("ids-1", 4, 40)],
     )
 
@@ -167,7 +168,7 @@ def test_every_line_is_in_the_books_of_its_file_and_those_of_an_unread_file_in_n
         raw(1): Books(lines=5, loaded=1, duplicates=4, checksum=7),
         raw(2): Books(lines=4, blocked=3, quarantined=1),
     }
-    assert accounts.rows == {"page": 11, "track_a": 2, "group": 8}
+    assert accounts.written == {"page": 11, "track_a": 2, "group": 8}
     assert accounts.whole == Books(lines=21, loaded=7, duplicates=7, blocked=4, quarantined=3, checksum=77)
     assert accounts.whole.as_report() == {
         "lines": 21,
@@ -201,7 +202,7 @@ def test_a_table_with_more_rows_than_expected_is_named(name: str, rows: int, tol
 
 @pytest.mark.parametrize(("name", "rows"), [("track_a", 2), ("group", 8)], ids=["new rows", "carried over"])
 def test_a_table_of_which_nothing_was_written_is_named(name: str, rows: int) -> None:
-    written = [part for part in published() if part.segment_type != name]
+    written = [part for part in published() if part.table_key != name]
     assert problem(staged(), kept(), written) == f"table {name}: 0 rows written, {rows} expected"
 
 

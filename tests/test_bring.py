@@ -174,7 +174,7 @@ def test_what_does_not_come_in_time_is_told(tmp_path: Path) -> None:
         finally:
             os.kill(collector.process.pid, signal.SIGCONT)
         assert waiting.held["src1"].events == 2
-        assert waiting.told("src2") is None
+        assert waiting.notice("src2") is None
         expected = "web: the collector holds 2 events that are not in the archive yet; they reach it within 3600 s"
         assert expected in " ".join(said.split())
 
@@ -186,7 +186,7 @@ def test_an_archive_that_is_away_is_told_by_all(tmp_path: Path) -> None:
     with Collector(tmp_path, *NEVER, settings=AWAY) as collector:
         post(collector, "a")
         place = Workspace.open(tmp_path)
-        told = bring(place).told("src1")
+        told = bring(place).notice("src1")
         assert told
         assert told.startswith("the collector holds 1 event that is not in the archive yet: ")
         health = collector.get("/health")

@@ -10,8 +10,8 @@ import duckdb
 import pytest
 
 from conftest import InProcess, Lake, track
-from eventlake.archive import canary
-from eventlake.archive.columnar import ColumnReader
+from eventlake.reading import canary
+from eventlake.reading.columns import ColumnReader
 
 # A DuckDB that reads other lines than it is given.
 OTHER_READER = "CREATE MACRO json_transform(line, wanted) AS system.main.json_transform({}, wanted)"

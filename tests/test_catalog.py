@@ -75,7 +75,7 @@ def test_a_table_is_told_as_it_was_made(catalog: Catalog, change: TableChange) -
         catalog.apply([change], run_id=run, at=int(run))
         (table,) = catalog.tables()
         assert (table.database, table.name, table.source_id) == (change.database, "track_a", "src1")
-        assert (table.segment_type, table.location) == ("track_a", change.location)
+        assert (table.table_key, table.location) == ("track_a", change.location)
         assert table.partition_keys == ("day", "hr")
         assert table.schema.columns == (ID, PRICE)
         assert catalog.partitions(change.database, "track_a") == [HOURS[0]]
@@ -125,7 +125,7 @@ def test_partitions_written_anew_replace_the_old(catalog: Catalog, change: Table
 
 def test_tables_are_told_by_source_and_forgotten(catalog: Catalog, change: TableChange) -> None:
     names = [f"track_{n}" for n in range(5)]
-    changes = [replace(change, table=name, segment_type=name, source_id=f"src{n % 2}") for n, name in enumerate(names)]
+    changes = [replace(change, table=name, table_key=name, source_id=f"src{n % 2}") for n, name in enumerate(names)]
     catalog.apply(changes, run_id="1", at=1)
     assert [table.name for table in catalog.tables()] == names
     assert [table.name for table in catalog.tables("src1")] == ["track_1", "track_3"]

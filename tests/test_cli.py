@@ -25,7 +25,9 @@ from typer.testing import CliRunner
 from conftest import track
 from eventlake.cli.main import app, main
 from eventlake.control.leases import Lease
+from eventlake.control.replays import PendingReplay
 from eventlake.demo.events import Recipe, write_archive
+from eventlake.events.instants import FIRST
 from eventlake.workspace import Workspace
 from needs import not_there
 
@@ -257,6 +259,14 @@ def test_write_keys_can_be_added_and_taken_back(small: Folder, tmp_path: Path) -
     assert "Nothing was refused" in copy.ask("rejects").err
 
 
+def test_no_write_key_looks_like_an_option(tmp_path: Path) -> None:
+    workspace = Workspace.create(tmp_path)
+    workspace.connections.add_source("web")
+    keys = {workspace.sources.add_key("web") for _ in range(100)}
+    assert len(keys) == 100
+    assert all(re.fullmatch("[A-Za-z0-9]{32}", key) for key in keys)
+
+
 def test_settings_of_a_source_can_be_seen_and_changed(small: Folder, tmp_path: Path) -> None:
     copy = small.copy(tmp_path / "lake")
     changed = copy.ask("source", "set", "web", "lookback_days=unlimited", "table_prefix=shop", "--json").value
@@ -413,7 +423,7 @@ def test_a_source_that_another_run_holds_is_busy_until_it_is_waited_for(loaded: 
     runs = copy.ask("runs", "--json").value
     revenue = ("web.track_ticket_sold", "properties_revenue", "string")
     with holding(copy, loaded.source["id"]):
-        for words in (("sync",), ("replay", "web", "--all"), ("retype", *revenue), ("sync", "--json", "--wait", "0.3")):
+        for words in (("sync",), ("retype", *revenue), ("sync", "--json", "--wait", "0.3")):
             assert "another sync or replay" in failed(copy.run_here(*words), 4)
         assert "another sync or replay" in failed(copy.run("verify", "--wait", "0.3"), 4)
         assert copy.ask("runs", "--json").value == runs
@@ -775,6 +785,9 @@ def test_names_and_paths_stay_whole_in_a_pipe(loaded: Loaded, tmp_path: Path) ->
         ("web --all --event Nothing", "'Nothing'"),
         ("ios --all", "'ios'"),
         ("web --set date_partition=day", "--all"),
+        ("web --resume", "no replay of web was interrupted"),
+        ("web --resume --all", "leave out the period"),
+        ("web --resume --event page", "leave out the period"),
     ],
 )
 def test_a_replay_that_makes_no_sense_is_refused(loaded: Loaded, words: str, told: str) -> None:
@@ -818,6 +831,20 @@ def test_a_replay_adds_nothing_and_a_corrected_type_brings_rescued_values_back(l
     assert [row["r"] for row in copy.query(revenue)] == ["10.5", "7", "n/a"]
     assert "was decimal(38,6) until" in copy.ask("describe", "web.track_ticket_sold").out
     assert copy("verify", "web", "--json").value == []
+
+
+def test_a_replay_that_was_interrupted_is_told_by_syncs_and_gone_on_with(loaded: Loaded, tmp_path: Path) -> None:
+    copy = loaded.folder.copy(tmp_path / "lake")
+    place = Workspace.open(copy.path)
+    source_id = loaded.source["id"]
+    place.lake().replays.put(PendingReplay(source_id, None, None, FIRST, ["track_ticket_sold"], 5, 3))
+    told = "web: a replay was interrupted after 3 of 5 parts; `eventlake replay web --resume` continues it"
+    assert told in copy.ask("sync").err
+    head, *tables = copy("replay", "web", "--resume", "--json").lines
+    assert (head["kind"], head["rewritten"]) == ("replay", 3)
+    assert [line["table_name"] for line in tables] == ["track_ticket_sold"]
+    assert place.lake().replays.pending(source_id) is None
+    assert "a replay was interrupted" not in copy.ask("sync").err
 
 
 # Checking

@@ -20,10 +20,10 @@ import pyspark
 import pytest
 
 from conftest import InProcess
+from eventlake.audit.verify import verify
 from eventlake.demo.events import Recipe, write_archive
 from eventlake.query import query
 from eventlake.runners.java import java_home
-from eventlake.sync.verify import verify
 from eventlake.workspace import Workspace
 from servers import free_ports, server, wait_for
 

@@ -11,15 +11,18 @@ import sqlalchemy as sa
 from conftest import InProcess, Lake, SetClock
 from eventlake.catalog.base import TableChange
 from eventlake.catalog.embedded import EmbeddedCatalog
+from eventlake.commit.commit import fulfil, promise
+from eventlake.commit.manifest import Manifest, manifests
+from eventlake.commit.recover import recover
+from eventlake.commit.run_reports import save_delay, save_failure
 from eventlake.control.database import leases
 from eventlake.control.leases import Lease
-from eventlake.control.ledger import Entry, IndexFile, LakeFile
+from eventlake.control.ledger import Entry, IndexFile, LakeFile, TableFiles
 from eventlake.errors import InternalError, LeaseLostError, StagingLostError
 from eventlake.reports import report
 from eventlake.schema.evolve import Column
 from eventlake.schema.types import ColumnType
 from eventlake.storage.local import LocalStorage
-from eventlake.sync.commit import Manifest, fulfil, manifests, promise, recover, save_delay, save_failure
 
 STEP = 86_400 * 10**9
 OLD, NEW = "segment-data/data/old", "segment-data/data/new"
@@ -47,7 +50,7 @@ def lake(tmp_path: Path) -> Lake:
     files = [LakeFile(OLD, "src1", "page", ["2026-11-15", "10"], 1, 3, "d", 5, 6, "1")]
     index = [IndexFile(OLD_IDS, "1", 1, "f", 1)]
     with place.leases.held("src1") as lease:
-        place.ledger.record(Entry("1", "src1", 1, [], data_files=files, index_files=index), lease)
+        place.ledger.record(Entry("1", "src1", 1, [], files=[TableFiles("page", files)], index_files=index), lease)
     for path in (OLD, OLD_IDS):
         place.storage.write(path, b"old")
     return lake
@@ -83,10 +86,12 @@ def staged(lake: Lake, run_id: str, workspace_id: str = "") -> Manifest:
         source_id="src1",
         at=777,
         report=lines(lake, run_id, workspace_id),
-        data_files=[LakeFile(NEW, "src1", "page", ["2026-11-15", "10"], 1, 3, "d", 5, 6, run_id)],
-        removed_data_files=[OLD],
+        files=[
+            TableFiles("page", [LakeFile(NEW, "src1", "page", ["2026-11-15", "10"], 1, 3, "d", 5, 6, run_id)], [OLD])
+        ],
         index_files=[IndexFile(NEW_IDS, run_id, 1, "f", 777)],
         removed_index_files=[OLD_IDS],
+        base=lake.place.ledger.last_run("src1"),
     )
     moves = [(f"segment-stage/{run_id}/data", NEW), (f"segment-stage/{run_id}/ids", NEW_IDS)]
     for written, _ in moves:
@@ -213,7 +218,7 @@ def test_a_run_that_died_after_its_manifest_is_finished_by_the_next(lake: Lake, 
     manifest = staged(lake, dead)
     promise(lake.place, manifest, lease)
     running = started(lake)
-    recover(lake.place, lake.connection, lease, before=running)
+    recover(lake.place, lake.connection, lease, mine=running)
     assert lake.place.runs.get(running).status == "running"
     lake.place.storage.delete_folder(f"segment-stage/{running}")
     check_done(lake, manifest)
@@ -227,7 +232,7 @@ def test_runs_that_died_before_their_manifests_have_failed_and_are_reported(
     running = started(lake)
     if foreign:
         promise(lake.place, staged(lake, dead[0], "another workspace"), lease)
-    recover(lake.place, lake.connection, lease, before=running)
+    recover(lake.place, lake.connection, lease, mine=running)
     assert [lake.place.runs.get(run_id).status for run_id in (*dead, running)] == ["failed", "failed", "running"]
     for run_id in dead:
         failed = lake.place.runs.get(run_id)
@@ -255,7 +260,7 @@ def test_a_run_whose_staged_files_are_gone_is_taken_back(lake: Lake, lease: Leas
     promise(lake.place, staged(lake, dead), lease)
     lake.place.storage.move(f"segment-stage/{dead}/data", NEW)
     lake.place.storage.delete(f"segment-stage/{dead}/ids")
-    recover(lake.place, lake.connection, lease, before="")
+    recover(lake.place, lake.connection, lease, mine="")
     assert content(lake) == BEFORE
     assert not manifest_path(lake, dead).exists()
     assert lake.place.ledger.data_files("src1")[0].path == OLD
@@ -293,7 +298,7 @@ def test_failures_that_had_no_place_for_their_reports_get_them_later(lake: Lake,
     place.runs.failed(running, lines(lake, running))  # by whatever; it has its own report to write
     lake.workspace.connections.add_source("ios", source_id="src2")
     place.runs.finished(place.runs.start("src2", "sync", place.clock.now_ns()), [], 1)
-    recover(place, lake.connection, lease, before=running)
+    recover(place, lake.connection, lease, mine=running)
     assert report_of(lake, lost) == lines(lake, lost)[0]
     assert (report_of(lake, there) or {})["note"] == "as it is"
     assert [report_of(lake, run_id) for run_id in (too_early, finished, silent, running)] == [None] * 4
@@ -318,7 +323,7 @@ def test_staging_folders_go_when_their_runs_have_ended_or_when_they_are_old(lake
     }
     for name in folders:
         place.storage.write(f"segment-stage/{name}/file", b"")
-    recover(place, lake.connection, lease, before="")
+    recover(place, lake.connection, lease, mine="")
     assert sorted(lake.staged()) == sorted(name for name, stays in folders.items() if stays)
 
 

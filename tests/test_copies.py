@@ -11,19 +11,14 @@ from eventlake.errors import InternalError
 from eventlake.lake import ids
 from eventlake.lake.staging import StagedFile
 from eventlake.storage.local import LocalStorage
-from eventlake.sync.dedupe import (
-    Count,
-    DedupeContext,
-    DedupeResult,
-    Mode,
-    combine,
-    dedupe,
-    dropped_rows,
-)
-from eventlake.sync.index import NewIds
-from eventlake.sync.staged import Scope
+from eventlake.sync.dedupe import combine
+from eventlake.tasks.dedupe import Count, DedupeContext, DedupeResult, dedupe
+from eventlake.tasks.dropped import Dropped
+from eventlake.tasks.id_files import NewIds
+from eventlake.tasks.scope import Mode, Scope
 
-TABLES = ("a", "b", "c")  # the key of the second does not fit into 63 bits
+TABLES = ("a", "b", "c")  # the hash of the second does not fit into 63 bits
+ROUTES = tuple((table,) for table in TABLES)
 
 
 class Copy(NamedTuple):
@@ -31,11 +26,15 @@ class Copy(NamedTuple):
 
     high: int
     received: int = 0
-    table: str = "a"
-    row: int = 0
+    table: str | tuple[str, ...] = "a"  # or its whole route
+    number: int = 0
     file: int = 0
     digest: int = 0
     low: int = 7
+
+    @property
+    def route(self) -> int:
+        return ids.route_hash((self.table,) if isinstance(self.table, str) else self.table)
 
     @property
     def hash(self) -> tuple[int, int]:
@@ -44,8 +43,7 @@ class Copy(NamedTuple):
 
 def as_ids(copies: Iterable[Copy], fields: Iterable[str] = ids.FIELDS) -> ids.Ids:
     columns = [
-        {**one._asdict(), "high": one.hash[0], "table": ids.table_key(one.table)}
-        for one in sorted(copies, key=lambda one: one.hash)
+        {**one._asdict(), "high": one.hash[0], "route": one.route} for one in sorted(copies, key=lambda one: one.hash)
     ]
     return ids.Ids({name: np.array([one[name] for one in columns], ids.FIELDS[name]) for name in fields})
 
@@ -67,7 +65,7 @@ def rows_in(storage: LocalStorage, path: str | None) -> list[Row]:
 
 
 def row(one: Copy) -> Row:
-    return *one.hash, one.received, ids.table_key(one.table)
+    return *one.hash, one.received, one.route
 
 
 class Run:
@@ -81,6 +79,7 @@ class Run:
         mode: Mode = Mode.SYNC,
         failed: Iterable[int] = (),
         scope: Scope | None = None,
+        routes: Sequence[tuple[str, ...]] = ROUTES,
     ) -> None:
         self.storage = LocalStorage(str(folder))
         self.staged = [[copy for part in parts for copy in part] for parts in staged]
@@ -94,7 +93,15 @@ class Run:
             with self.storage.open_output(path) as sink:
                 ids.write(sink, as_ids(rows, ids.INDEX_FIELDS))
         self.context = DedupeContext(
-            "run", self.storage, mode, tuple(segments), tuple(paths), tuple(index), frozenset(failed), scope
+            "run",
+            self.storage,
+            mode,
+            tuple(segments),
+            tuple(paths),
+            tuple(index),
+            frozenset(failed),
+            scope,
+            tuple(routes),
         )
 
     def decide(self, share: ids.Share = ids.ALL) -> DedupeResult:
@@ -103,22 +110,22 @@ class Run:
     def published(self, *results: DedupeResult) -> list[Copy]:
         """The copies that are written, for all that these results say."""
         paths = [result.dropped for result in results if result.dropped]
-        dropped = {table: dropped_rows(self.storage, paths, ids.table_key(table)) for table in TABLES}
+        dropped = Dropped(self.storage, paths)
         return [
             copy
-            for number, copies in enumerate(self.staged)
+            for file, copies in enumerate(self.staged)
             for copy in copies
-            if copy.row not in dropped[copy.table].get(number, [])
+            if dropped.kept(file, copy.number, 1, in_scope=True) is None
         ]
 
 
 def test_of_copies_the_first_received_is_the_row_and_else_the_same_in_any_order(tmp_path: Path) -> None:
     ranked = [
-        Copy(1, received=-5, row=9, file=9, digest=9),
-        Copy(1, received=2, row=8, file=8, digest=1),
-        Copy(1, received=2, row=7, file=1, digest=2),
-        Copy(1, received=2, row=1, file=2, digest=2),
-        Copy(1, received=2, row=3, file=2, digest=2),
+        Copy(1, received=-5, number=9, file=9, digest=9),
+        Copy(1, received=2, number=8, file=8, digest=1),
+        Copy(1, received=2, number=7, file=1, digest=2),
+        Copy(1, received=2, number=1, file=2, digest=2),
+        Copy(1, received=2, number=3, file=2, digest=2),
     ]
     for number, winner in enumerate(ranked[:-1]):
         run = Run(tmp_path / str(number), [[copy] for copy in reversed(ranked[number:])])
@@ -131,43 +138,43 @@ def test_of_copies_the_first_received_is_the_row_and_else_the_same_in_any_order(
 
 def test_messages_are_told_apart_by_both_halves_of_their_hashes(tmp_path: Path) -> None:
     copies = [
-        Copy(1, received=1, row=1, low=1),
-        Copy(1, received=2, row=2, low=2),
-        Copy(1, received=3, row=3, low=1),
-        Copy(2, received=1, row=4, low=1),
-        Copy(2, received=3, row=5, low=2),
+        Copy(1, received=1, number=1, low=1),
+        Copy(1, received=2, number=2, low=2),
+        Copy(1, received=3, number=3, low=1),
+        Copy(2, received=1, number=4, low=1),
+        Copy(2, received=3, number=5, low=2),
     ]
     in_the_lake = [Copy(2, received=9, low=2, table="c"), Copy(3)]
     run = Run(tmp_path, [copies[:2], copies[2:]], lake=[[Copy(1, low=3)], in_the_lake, [Copy(4)]])
     result = run.decide()
     assert run.published(result) == [copies[0], copies[1], copies[3]]
     assert result.files == {0: Count(3, 2, 0, checksum(copies[0], copies[1], copies[3]))}
-    assert (result.carried, result.carried_rows) == (None, {})
+    assert (result.carried, result.carried_routes) == (None, {})
 
 
 def test_what_is_decided_is_counted_by_file_and_by_table_and_put_into_the_index(tmp_path: Path) -> None:
     first = [
-        Copy(1, received=10, table="a", row=0, file=3),
-        Copy(255, received=11, table="b", row=0, file=3),
-        Copy(254, received=12, table="b", row=1, file=5),
-        Copy(9, received=13, table="b", row=2, file=5),
+        Copy(1, received=10, table="a", number=0, file=3),
+        Copy(255, received=11, table="b", number=1, file=3),
+        Copy(254, received=12, table="b", number=2, file=5),
+        Copy(9, received=13, table="b", number=3, file=5),
     ]
     second = [
-        Copy(1, received=9, table="b", row=0, file=6),
-        Copy(255, received=12, table="a", row=0, file=6),
-        Copy(2, received=13, table="a", row=1, file=6),
+        Copy(1, received=9, table="b", number=0, file=6),
+        Copy(255, received=12, table="a", number=1, file=6),
+        Copy(2, received=13, table="a", number=2, file=6),
     ]
     run = Run(tmp_path, [first], [second], lake=[[Copy(9, received=99, table="c")]])
     result = run.decide()
     new = [first[1], first[2], second[0], second[2]]
     assert run.published(result) == new
-    a, b = ids.table_key("a"), ids.table_key("b")
+    a, b = ids.route_hash(("a",)), ids.route_hash(("b",))
     assert result.files == {
         3: Count(1, 1, 0, checksum(first[1])),
         5: Count(1, 1, 0, checksum(first[2])),
         6: Count(2, 1, 0, checksum(second[0], second[2])),
     }
-    assert result.tables == {
+    assert result.routes == {
         a: Count(1, 2, 0, checksum(second[2])),
         b: Count(3, 1, 0, checksum(first[1], first[2], second[0])),
     }
@@ -181,33 +188,26 @@ def test_what_is_decided_is_counted_by_file_and_by_table_and_put_into_the_index(
 
 
 def test_every_message_is_decided_about_in_exactly_one_share(tmp_path: Path) -> None:
-    copies = [Copy(n, received=n % 7, table=TABLES[n % 3], row=n, file=n % 5) for n in range(256)]
-    again = [copy._replace(received=copy.received + 1, row=copy.row + 256) for copy in copies[::2]]
+    copies = [Copy(n, received=n % 7, table=TABLES[n % 3], number=n, file=n % 5) for n in range(256)]
+    again = [copy._replace(received=copy.received + 1, number=copy.number + 256) for copy in copies[::2]]
     lake = [copies[:40], copies[100:140]]
     run = Run(tmp_path, [copies[128:], copies[:128]], [again], lake=lake, mode=Mode.REPLAY)
     whole = run.decide()
     parts = [run.decide(share) for share in ids.shares(3)]
     assert run.published(*parts) == run.published(whole)
-    tables = {ids.table_key(name): name for name in TABLES}
-    apart, at_once = combine(parts, tables), combine([whole], tables)
+    routes = [(name,) for name in TABLES]
+    apart, at_once = combine(parts, routes), combine([whole], routes)
     assert (apart.files, apart.tables, apart.indexed) == (at_once.files, at_once.tables, at_once.indexed)
     assert at_once.indexed == (176, checksum(*copies[40:100], *copies[140:]))
     assert sum(count.rewritten for count in apart.files.values()) == 80
 
 
-def test_rows_of_one_table_are_not_dropped_for_those_of_another(tmp_path: Path) -> None:
-    kept = [Copy(n, row=n, table=table) for n, table in enumerate(TABLES)]
-    lost = [Copy(n, received=1, row=row, table=table) for n, table in enumerate(TABLES) for row in range(3) if row != n]
-    run = Run(tmp_path, [[*kept, *lost]])
-    assert run.published(run.decide()) == kept
-
-
 def test_nothing_of_a_file_that_broke_off_is_loaded_or_counted(tmp_path: Path) -> None:
     copies = [
-        Copy(1, received=1, row=0, file=2),
-        Copy(1, received=5, row=1, file=1),
-        Copy(2, received=1, row=2, file=2),
-        Copy(3, received=1, row=3, file=4),
+        Copy(1, received=1, number=0, file=2),
+        Copy(1, received=5, number=1, file=1),
+        Copy(2, received=1, number=2, file=2),
+        Copy(3, received=1, number=3, file=4),
     ]
     run = Run(tmp_path, [copies], failed=[2, 4])
     result = run.decide()
@@ -221,19 +221,19 @@ def test_nothing_of_a_file_that_broke_off_is_loaded_or_counted(tmp_path: Path) -
 
 
 def test_a_replay_writes_the_rows_of_the_lake_again_and_adds_what_is_missing(tmp_path: Path) -> None:
-    rows = [Copy(1, received=1, row=0), Copy(2, received=2, row=1, table="b"), Copy(3, received=3, row=2)]
-    earlier = Copy(1, received=0, row=3)  # would win, if the lake did not have the message
-    elsewhere = Copy(3, received=3, row=4, table="c")
-    new = [Copy(4, received=4, row=5), Copy(4, received=5, row=6)]
+    rows = [Copy(1, received=1, number=0), Copy(2, received=2, number=1, table="b"), Copy(3, received=3, number=2)]
+    earlier = Copy(1, received=0, number=3)  # would win, if the lake did not have the message
+    elsewhere = Copy(3, received=3, number=4, table="c")
+    new = [Copy(4, received=4, number=5), Copy(4, received=5, number=6)]
     run = Run(tmp_path, [[earlier, *rows, elsewhere, *new]], lake=[[rows[1]], [rows[2], rows[0]]], mode=Mode.REPLAY)
     result = run.decide()
     assert run.published(result) == [*rows, new[0]]
     assert result.files == {0: Count(1, 6, 3, checksum(new[0]))}
-    assert result.carried_rows == {}
+    assert result.carried_routes == {}
 
 
 def test_of_copies_of_a_row_one_is_written_again_whatever_lies_between_them(tmp_path: Path) -> None:
-    copies = [Copy(1, received=1, row=n, digest=n, table=table) for n, table in enumerate("abab")]
+    copies = [Copy(1, received=1, number=n, digest=n, table=table) for n, table in enumerate("abab")]
     run = Run(tmp_path, [copies], lake=[[Copy(1, received=1, table="b")]], mode=Mode.REPLAY)
     result = run.decide()
     assert run.published(result) == [copies[1]]
@@ -242,15 +242,15 @@ def test_of_copies_of_a_row_one_is_written_again_whatever_lies_between_them(tmp_
 
 def test_rows_of_the_lake_without_a_copy_are_carried_over(tmp_path: Path) -> None:
     lake = [Copy(n, received=n, table=TABLES[n % 2]) for n in range(6)]
-    other_time, other_table = Copy(1, received=0, table="b", row=1), Copy(2, received=2, table="b", row=2)
-    unreadable = Copy(3, received=3, table="b", row=3, file=9)
-    readable, newer = Copy(4, received=4, row=4), Copy(4, received=8, row=5)
+    other_time, other_table = Copy(1, received=0, table="b", number=1), Copy(2, received=2, table="b", number=2)
+    unreadable = Copy(3, received=3, table="b", number=3, file=9)
+    readable, newer = Copy(4, received=4, number=4), Copy(4, received=8, number=5)
     staged = [other_time, other_table, unreadable, newer, readable]
     run = Run(tmp_path, [staged], lake=[lake[:3], lake[3:]], mode=Mode.REPLAY, failed=[9])
     result = run.decide()
     assert run.published(result) == [readable]
     assert rows_in(run.storage, result.carried) == [row(lake[n]) for n in (0, 1, 2, 3, 5)]
-    assert result.carried_rows == {ids.table_key("a"): 2, ids.table_key("b"): 3}
+    assert result.carried_routes == {ids.route_hash(("a",)): 2, ids.route_hash(("b",)): 3}
     assert result.carried
     assert result.carried.startswith("segment-stage/run/carried-")
 
@@ -260,7 +260,7 @@ def test_a_replay_of_nothing_carries_everything_over(tmp_path: Path) -> None:
     run = Run(tmp_path, lake=[rows], mode=Mode.REPLAY)
     result = run.decide()
     assert rows_in(run.storage, result.carried) == list(map(row, rows))
-    assert (result.files, result.tables, result.dropped, result.new_ids) == ({}, {}, None, None)
+    assert (result.files, result.routes, result.dropped, result.new_ids) == ({}, {}, None, None)
 
 
 @pytest.mark.parametrize("tables", [None, frozenset({"a"}), frozenset({"a", "b"}), frozenset({"a", "b", "c"})])
@@ -287,13 +287,13 @@ def test_as_many_rows_as_the_lake_has_of_a_message_stay_there(
     tmp_path: Path, copies: int, again: int, carried: int
 ) -> None:
     """It has several if the message came again after the look-back."""
-    same = [Copy(1, received=1, row=n, digest=n) for n in range(4)]
-    at_another_time, other = Copy(1, received=2, row=8), Copy(2, received=1, row=9)
+    same = [Copy(1, received=1, number=n, digest=n) for n in range(4)]
+    at_another_time, other = Copy(1, received=2, number=8), Copy(2, received=1, number=9)
     lake = [[same[0], at_another_time], [same[0], other], [same[0]]]
     run = Run(tmp_path, [[*same[:copies], at_another_time, other]], lake=lake, mode=Mode.REPLAY)
     result = run.decide()
     assert run.published(result) == [*same[:again], at_another_time, other]
-    assert result.carried_rows == ({ids.table_key("a"): carried} if carried else {})
+    assert result.carried_routes == ({ids.route_hash(("a",)): carried} if carried else {})
     assert rows_in(run.storage, result.carried) == [row(same[0])] * carried
     assert result.new_ids is None
 
@@ -303,10 +303,10 @@ def test_as_many_rows_as_the_lake_has_of_a_message_stay_there(
 
 def test_a_rebuild_decides_anew_and_names_what_would_be_lost(tmp_path: Path) -> None:
     staged = [
-        Copy(1, received=5, row=0),
-        Copy(1, received=4, row=1),
-        Copy(2, received=5, row=2, table="b"),
-        Copy(3, received=5, row=3, file=9),
+        Copy(1, received=5, number=0),
+        Copy(1, received=4, number=1),
+        Copy(2, received=5, number=2, table="b"),
+        Copy(3, received=5, number=3, file=9),
     ]
     lake = [[Copy(1, received=5), Copy(3, received=5)], [Copy(1, received=6), Copy(2, low=8, table="c")]]
     run = Run(tmp_path, [staged], lake=lake, mode=Mode.REBUILD, failed=[9])
@@ -314,7 +314,7 @@ def test_a_rebuild_decides_anew_and_names_what_would_be_lost(tmp_path: Path) -> 
     new = [staged[1], staged[2]]
     assert run.published(result) == new
     assert result.files == {0: Count(2, 1, 0, checksum(*new)), 9: Count()}
-    assert result.carried_rows == {ids.table_key("a"): 1, ids.table_key("c"): 1}
+    assert result.carried_routes == {ids.route_hash(("a",)): 1, ids.route_hash(("c",)): 1}
 
 
 # What all tasks decided
@@ -322,32 +322,35 @@ def test_a_rebuild_decides_anew_and_names_what_would_be_lost(tmp_path: Path) -> 
 
 def test_the_results_of_all_tasks_are_one(tmp_path: Path) -> None:
     half = 1 << 64
+    first, second = ids.route_hash(("track_a",)), ids.route_hash(("all", "page"))
     results = [
         DedupeResult(
             {0: Count(1, 2, 1, half), 1: Count(5)},
-            {7: Count(1, 2, 1, half)},
+            {first: Count(1, 2, 1, half)},
             "dropped-0",
             NewIds("ids-0", 2, half + 2),
             "carried-0",
-            {7: 3},
+            {first: 3},
         ),
         DedupeResult({}, {}, None, None, None),
         DedupeResult(
             {0: Count(4, 8, 2, half + half - 1)},
-            {7: Count(4, 8, 2, 3), 8: Count(1)},
+            {first: Count(4, 8, 2, 3), second: Count(1)},
             "dropped-1",
             NewIds("ids-1", 3, half * (half - 1)),
             "carried-1",
-            {8: 1, 7: 4},
+            {second: 1, first: 4},
         ),
     ]
-    kept = combine(results, {7: "track_a", 8: "page"})
+    kept = combine(results, [("track_a",), ("all", "page")])
     assert kept.files == {0: Count(5, 10, 3, 2 * half + half - 1), 1: Count(5)}
-    assert kept.tables == {"track_a": Count(5, 10, 3, half + 3), "page": Count(1)}
+    assert kept.routes == {("track_a",): Count(5, 10, 3, half + 3), ("all", "page"): Count(1)}
+    assert kept.messages == Count(6, 10, 3, half + 3)
+    assert kept.tables == {"track_a": Count(5, 10, 3, half + 3), "all": Count(1), "page": Count(1)}
     assert kept.dropped == ["dropped-0", "dropped-1"]
     assert kept.new_ids == [NewIds("ids-0", 2, half + 2), NewIds("ids-1", 3, half * (half - 1))]
     assert kept.carried == ["carried-0", "carried-1"]
-    assert kept.carried_rows == {"track_a": 7, "page": 1}
+    assert kept.carried_tables == {"track_a": 7, "all": 1, "page": 1}
     assert kept.indexed == (5, 2)
 
 
@@ -355,8 +358,59 @@ def test_the_results_of_all_tasks_are_one(tmp_path: Path) -> None:
     "result",
     [DedupeResult({}, {5: Count(1)}, None, None, None), DedupeResult({}, {}, None, None, None, {5: 1})],
 )
-def test_rows_of_a_table_that_nobody_knows_are_a_fault_of_ours(result: DedupeResult) -> None:
+def test_messages_on_a_route_that_nobody_knows_are_a_fault_of_ours(result: DedupeResult) -> None:
     with pytest.raises(InternalError) as caught:
-        combine([result], {4: "track_a"})
-    assert caught.value.problem == "rows of a table were counted that neither the lake nor this run has: 5"
+        combine([result], [("track_a",)])
+    assert caught.value.problem == "messages were counted on a route that neither the lake nor this run has: 5"
     assert caught.value.fix == "run it again; if it happens twice, report it with this message"
+
+
+# Messages with several rows
+
+BOTH = [("all", "a"), ("all", "b"), ("all",)]
+
+
+def as_rows(run: Run, *results: DedupeResult, in_scope: bool) -> list[int]:
+    """The messages of the first staged file that have a row in a table."""
+    dropped = Dropped(run.storage, [result.dropped for result in results if result.dropped])
+    kept = dropped.kept(0, 0, len(run.staged[0]), in_scope=in_scope)
+    return list(range(len(run.staged[0]))) if kept is None else np.flatnonzero(kept).tolist()
+
+
+def test_a_replay_of_one_table_writes_only_its_rows_again_but_all_rows_of_new_messages(tmp_path: Path) -> None:
+    run = Run(
+        tmp_path,
+        [
+            [
+                Copy(1, number=0, table=("all", "a")),
+                Copy(2, number=1, table=("all", "b")),
+                Copy(3, number=2, table=("all", "a")),
+            ]
+        ],
+        lake=[[Copy(1, table=("all", "a")), Copy(2, table=("all", "b"))]],
+        mode=Mode.REPLAY,
+        scope=Scope(0, 10, frozenset({"a"})),
+        routes=BOTH,
+    )
+    result = run.decide()
+    assert result.files == {0: Count(1, 2, 1, checksum(Copy(3)))}
+    kept = combine([result], BOTH)
+    kept.scope = run.context.scope
+    assert as_rows(run, result, in_scope=True) == [0, 2]
+    assert as_rows(run, result, in_scope=False) == [2]
+    assert {name: (count.loaded, count.rewritten) for name, count in kept.tables.items()} == {
+        "all": (1, 0),
+        "a": (1, 1),
+        "b": (0, 0),
+    }
+    assert kept.carried_tables == {}
+
+
+def test_rows_that_only_the_lake_has_are_carried_over_in_the_tables_of_the_scope(tmp_path: Path) -> None:
+    lake = [[Copy(1, table=("all", "a")), Copy(2, table=("all", "b")), Copy(3, table=("all",))]]
+    run = Run(tmp_path, lake=lake, mode=Mode.REPLAY, scope=Scope(0, 10, frozenset({"a"})), routes=BOTH)
+    kept = combine([run.decide()], BOTH)
+    kept.scope = run.context.scope
+    assert (kept.carried_routes, kept.carried_tables) == ({("all", "a"): 1}, {"a": 1})
+    run = Run(tmp_path / "whole", lake=lake, mode=Mode.REPLAY, scope=Scope(0, 10), routes=BOTH)
+    assert combine([run.decide()], BOTH).carried_tables == {"all": 3, "a": 1, "b": 1}

@@ -23,9 +23,9 @@ import pytest
 
 from conftest import IN_BUCKETS, ON_POSTGRES, InProcess, Lake, SetClock, track
 from crash_job import killed_at
+from eventlake.audit.repair import repair
+from eventlake.audit.verify import verify
 from eventlake.errors import StagingLostError
-from eventlake.sync.repair import repair
-from eventlake.sync.verify import verify
 
 KILLS = int(os.environ.get("EVENTLAKE_KILLS", "20"))
 
@@ -49,7 +49,7 @@ def state(lake: Lake) -> object:
     raw = [file._replace(etag="", run_id="") for file in place.lake().ledger.raw_files("src1").values()]
     data: Counter[tuple[str, ...]] = Counter()  # a replay may have joined the files of a partition
     for file in place.lake().ledger.data_files("src1"):
-        data[file.segment_type, *file.partition] += file.rows
+        data[file.table_key, *file.partition] += file.rows
     index = sorted((f.messages, f.checksum) for f in place.lake().ledger.index_files("src1"))
     reports = [lines_of(run.report) for run in place.runs.latest(100) if run.report]
     return tables, kept, catalog, raw, data, index, [told for told in reports if told]

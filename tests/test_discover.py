@@ -7,16 +7,19 @@ import numpy as np
 import pytest
 
 from conftest import SetClock
+from eventlake.archive import layout as archive
 from eventlake.control.connections import Connection
 from eventlake.control.ledger import Entry, IndexFile, LoadedFile
 from eventlake.lake import ids
 from eventlake.lake.layout import DAY
 from eventlake.storage.base import StoredFile
 from eventlake.sync import jobs
-from eventlake.sync.dedupe import Mode
-from eventlake.sync.discover import discover
+from eventlake.sync.discover import Found, discover
+from eventlake.sync.index import Index
 from eventlake.sync.jobs import Job
-from eventlake.sync.staged import RawFile, Scope
+from eventlake.sync.state import read_state
+from eventlake.tasks.scope import Mode, Scope
+from eventlake.tasks.staged import RawFile
 from eventlake.workspace import Workspace
 
 FOLDER = "segment-logs/src1/1700006400000"
@@ -44,6 +47,7 @@ def put(workspace: Workspace, name: str, folder: str = FOLDER) -> StoredFile:
 
 def record(workspace: Workspace, entry: Entry) -> None:
     with workspace.lake().leases.held(entry.source_id) as lease:
+        entry.base = workspace.lake().ledger.last_run(entry.source_id)
         workspace.lake().ledger.record(entry, lease)
 
 
@@ -72,9 +76,14 @@ def index(workspace: Workspace, *days: int, source: str = "src1") -> list[IndexF
     return files
 
 
+def found_by(workspace: Workspace, job: Job) -> Found:
+    lake = workspace.lake()
+    return discover(job, read_state(lake, job), archive.raw_files(lake.archive, job.connection.source.id))
+
+
 def taken(workspace: Workspace, job: Job) -> list[str]:
     """The names of the raw files that a job takes; each has the number of its place."""
-    found = discover(workspace.lake(), job)
+    found = found_by(workspace, job)
     assert [file.number for file in found.files] == list(range(len(found.files)))
     return [file.path.rpartition("/")[2] for file in found.files]
 
@@ -87,7 +96,7 @@ def test_a_sync_takes_what_was_not_loaded_and_what_has_changed(workspace: Worksp
         workspace, (stored["a"], {}), (stored["b"], {"size": 99}), (stored["c"], {"etag": "another"}), (stored["d"], {})
     )
     load(workspace, (stored["e"]._replace(path=other.path), {}), source="src2")
-    found = discover(workspace.lake(), jobs.sync(connection))
+    found = found_by(workspace, jobs.sync(connection))
     assert found.files == [RawFile(number, *stored[name]) for number, name in enumerate("bce")]
     assert found.gone == 0
 
@@ -98,20 +107,21 @@ def test_a_sync_searches_the_days_of_the_look_back_or_all_if_a_file_has_changed(
     files = index(workspace, *range(6))
     index(workspace, 7, source="src2")
     stored = put(workspace, "a")
-    found = discover(workspace.lake(), jobs.sync(connection))
-    assert (found.searched, found.index.sound, found.index.lost) == (files[3:], files, [])
+    found = found_by(workspace, jobs.sync(connection))
+    assert found.searched == files[3:]
+    assert read_state(workspace.lake(), jobs.sync(connection)).index == Index(files, [])
     load(workspace, (stored, {"etag": "another"}))
     put(workspace, "b")
-    assert discover(workspace.lake(), jobs.sync(connection)).searched == files
+    assert found_by(workspace, jobs.sync(connection)).searched == files
 
 
 def test_what_is_lost_of_the_index_is_told_and_not_searched(workspace: Workspace, connection: Connection) -> None:
     files = index(workspace, 1, 2, 3)
     workspace.lake().storage.write(files[1].path, b"cut off")
     for job in (jobs.sync(connection), jobs.replay(connection, None, None)):
-        found = discover(workspace.lake(), job)
-        assert found.searched == found.index.sound == [files[0], files[2]]
-        assert found.index.lost == [files[1]]
+        found = found_by(workspace, job)
+        assert found.searched == [files[0], files[2]]
+        assert read_state(workspace.lake(), job).index == Index([files[0], files[2]], [files[1]])
 
 
 # Replay
@@ -131,10 +141,10 @@ def test_a_replay_takes_the_loaded_files_that_can_hold_what_it_wants_and_counts_
         workspace.lake().storage.delete(stored[name].path)
     job = Job(connection, Mode.REPLAY, Scope(10, 20))
     assert taken(workspace, job) == ["b", "c", "d", "f"]
-    assert discover(workspace.lake(), job).files[1] == RawFile(1, *stored["c"])
-    assert discover(workspace.lake(), job).gone == 2
+    assert found_by(workspace, job).files[1] == RawFile(1, *stored["c"])
+    assert found_by(workspace, job).gone == 2
     assert taken(workspace, jobs.rebuild(connection)) == ["a", "b", "c", "d", "e", "f"]
-    assert discover(workspace.lake(), jobs.rebuild(connection)).gone == 3
+    assert found_by(workspace, jobs.rebuild(connection)).gone == 3
 
 
 def test_files_of_which_all_was_left_out_are_looked_at_again(workspace: Workspace, connection: Connection) -> None:
@@ -156,4 +166,4 @@ def test_files_of_which_all_was_left_out_are_looked_at_again(workspace: Workspac
 def test_a_replay_searches_the_whole_index(workspace: Workspace) -> None:
     workspace.connections.change("web", {"lookback_days": "1"})
     files = index(workspace, *range(6))
-    assert discover(workspace.lake(), jobs.replay(workspace.connections.get("web"), None, None)).searched == files
+    assert found_by(workspace, jobs.replay(workspace.connections.get("web"), None, None)).searched == files

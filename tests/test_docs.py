@@ -22,7 +22,7 @@ from eventlake.lake.report_columns import REPORT_COLUMNS
 from eventlake.schema.cast import REASONS
 from eventlake.settings import Settings
 from eventlake.sync import jobs
-from eventlake.sync.steps import Sizes
+from eventlake.sync.work import Sizes
 
 ROOT = Path(__file__).parent.parent
 DOCS = ROOT / "docs"
@@ -147,38 +147,71 @@ def test_every_reason_of_a_cast_is_explained(reason: str) -> None:
     assert f'"{reason}"' in page("types-and-rescue.md")
 
 
+# The journey of an event
+
+
+def test_one_line_is_followed_to_its_cell_through_few_files_that_are_there() -> None:
+    text = (ROOT / "ARCHITECTURE.md").read_text()
+    table = text.partition("Follow one line from its raw file")[2].partition("Then the run is closed")[0]
+    files = re.findall(r"^\|[^|]*\|[^|]*\| `([a-z_/]+\.py)` \|", table, re.MULTILINE)
+    assert 10 < len(files) <= 15
+    assert len(set(files)) == len(files), "nobody goes back"
+    assert [file for file in files if not (ROOT / "src" / "eventlake" / file).is_file()] == []
+
+
+def test_every_module_that_a_page_names_is_there() -> None:
+    gone = set()
+    for path in PAGES:
+        named = re.findall(r"`((?:src/eventlake/)?[a-z_]+/[a-z_]+\.py)`", path.read_text())
+        gone |= {
+            (name_of(path), file)
+            for file in named
+            if not any((ROOT / place / file).exists() for place in (".", "src/eventlake"))
+        }
+    assert {page for page, _ in gone} == {"docs/decisions/0011-what-is-repeated-stays-text.md"}, "which was taken back"
+
+
 # Sizes
 
 
 def sizes_in_words() -> dict[str, list[str]]:
     """What ARCHITECTURE.md must say of each step."""
     sizes = Sizes()
-    plan, stage, publish = sizes.plan, sizes.stage, sizes.publish
+    shares, stage, publish = sizes.shares, sizes.stage, sizes.publish
     return {
         "stage": [
-            f"about {plan.bytes_per_stage_task >> 20} MiB of compressed raw files",
-            f"{plan.files_per_stage_task} files each",
+            f"about {shares.bytes_per_stage_task >> 20} MiB of compressed raw files",
+            f"{shares.files_per_stage_task} files each",
             f"reads {stage.read.block >> 20} MiB at a time",
             f"A line over {stage.read.longest_line >> 20} MiB is not held",
             f"When {stage.bytes_at_once >> 20} MiB of lines are there",
-            f"{stage.fewest_at_once:,} or more as columns",
-            f"{stage.columns.lines_at_once:,} of them at a time",
+            f"{stage.reading.fewest_at_once:,} or more as columns",
+            f"in groups of {stage.reading.fewest_in_group:,} or more",
+            f"{stage.reading.columns.lines_at_once:,} of them at a time",
             f"written out at {stage.rows_per_chunk:,} per table",
             f"when {stage.bytes_in_buffers >> 20} MiB of raw lines are held",
             f"Ids are written out at {stage.ids_per_segment:,}",
         ],
         "dedupe": [
-            f"one up to {plan.ids_for_one_share:,} messages",
-            f"more from {plan.ids_per_share:,} messages each",
+            f"one up to {shares.ids_for_one_share:,} messages",
+            f"more from {shares.ids_per_share:,} messages each",
             f"up to {ids.BUCKETS} ",
         ],
         "publish": [
-            f"{plan.fewest_rows_per_share:,} to {plan.most_rows_per_share:,} rows per share",
+            f"{shares.fewest_rows_per_share:,} to {shares.most_rows_per_share:,} rows per share",
             f"{publish.rows_at_once:,} rows at a time",
             f"at most {publish.files.open_files} open Parquet files",
             f"with {publish.files.bytes_in_memory >> 20} MiB in memory",
         ],
     }
+
+
+def test_the_size_of_the_parts_of_a_replay_is_that_of_the_code() -> None:
+    sizes = Sizes()
+    told = (
+        f"about {sizes.bytes_per_part >> 30} GiB of raw files ({sizes.bytes_per_part_and_core >> 20} MiB for each core"
+    )
+    assert told in " ".join(page("replay.md").split())
 
 
 @pytest.mark.parametrize("step", sizes_in_words())

@@ -7,15 +7,15 @@ from typing import Any
 import pytest
 
 from conftest import InProcess, Lake, SetClock, track
+from eventlake.audit.verify import verify
 from eventlake.catalog.base import TableChange
+from eventlake.commit.manifest import Manifest, manifests
 from eventlake.control.admission import DroppedTable
 from eventlake.errors import NotFoundError
 from eventlake.sync import jobs
 from eventlake.sync.books import Books
-from eventlake.sync.commit import Manifest, manifests
-from eventlake.sync.plan import PlanSizes
-from eventlake.sync.steps import Sizes
-from eventlake.sync.verify import verify
+from eventlake.sync.shares import ShareSizes
+from eventlake.sync.work import Sizes
 from test_index import cut, flip, remove
 
 
@@ -125,7 +125,7 @@ def test_a_part_of_the_index_that_was_lost_is_made_anew_without_the_table(
 
 def test_what_else_a_run_added_to_the_index_belongs_to_the_drop(tmp_path: Path) -> None:
     """Some files of the run hold messages of the table, others do not."""
-    parts = Sizes(plan=PlanSizes(ids_per_share=1, ids_for_one_share=1))
+    parts = Sizes(shares=ShareSizes(ids_per_share=1, ids_for_one_share=1))
     lake = Lake(tmp_path / "workspace", InProcess(), sizes=parts)
     lake.sync_of(track("Junk", "j1"), *(track("Real", f"r{n}") for n in range(9)))
     lake.sync_of(track("Real", "other"))

@@ -26,6 +26,7 @@ from moto.emr.models import emr_backends
 
 from aws import ACCOUNT, REGION, Aws, rights_checked
 from conftest import InProcess
+from eventlake.audit.verify import verify
 from eventlake.aws.session import AwsOptions
 from eventlake.demo.events import Recipe, write_archive
 from eventlake.errors import (
@@ -48,8 +49,7 @@ from eventlake.runners.submission import Submission
 from eventlake.runners.wire import Failure, Greeting, Step, registry
 from eventlake.storage.local import LocalStorage
 from eventlake.storage.s3 import S3Options, S3Storage
-from eventlake.sync.remote_steps import STEPS
-from eventlake.sync.verify import verify
+from eventlake.tasks.registry import STEPS
 from eventlake.workspace import Workspace
 from needs import not_there
 from servers import S3Server
@@ -145,7 +145,7 @@ def lake(aws: Aws, s3: S3Server, bucket: str, package: Made, tmp_path: Path) -> 
         prefix = uuid.uuid4().hex
         where = f"s3://{bucket}/{prefix}" if name == "there" else "lake"
         shutil.copytree(package.records, place.folder / "packages")
-        for part in (package.package.archive, package.package.entry):
+        for part in (package.package.tarball, package.package.entry):
             made = {"Bucket": bucket, "Key": f"{package.folder}/{part}"}
             boto3.client("s3", endpoint_url=s3.endpoint).copy(made, bucket, f"{prefix}/{part}")
         (place.folder / "eventlake.toml").write_text(
@@ -338,7 +338,7 @@ def test_a_driver_whose_run_died_gives_up(storage: S3Storage) -> None:
     """Else it would hold the cluster for ever."""
     Mailbox(storage, "segment-stage/1", STEPS).show_alive(1)
     program = (
-        "import sys; from eventlake.runners.cluster_driver import main; from eventlake.sync.remote_steps import STEPS; "
+        "import sys; from eventlake.runners.cluster_driver import main; from eventlake.tasks.registry import STEPS; "
         "main(sys.argv[1], STEPS)"
     )
     done = subprocess.run(
@@ -361,7 +361,7 @@ def test_the_package_is_made_once_and_has_all_but_spark(lake: Lake, aws: Aws, pa
     on_emr(lake, a_cluster(aws))
     (told,) = eventlake(lake.folder, "package")
     assert told["uploaded"] is False  # as it was made before
-    assert told["archive"].endswith(package.package.archive)
+    assert told["archive"].endswith(package.package.tarball)
     place = Workspace.open(lake.folder)
     archive = tmp_path / "package.tar.gz"
     archive.write_bytes(place.lake().storage.read(told["archive"].removeprefix(f"{place.lake().storage.root}/")))
@@ -411,16 +411,16 @@ def test_a_package_that_was_replaced_is_not_loaded(tmp_path: Path, change: str) 
     """The script that a cluster starts, in a folder as Spark makes it, with a package that tells if it is loaded."""
     lib = tmp_path / "environment" / "lib" / "eventlake"
     (lib / "runners").mkdir(parents=True)
-    (lib / "sync").mkdir()
+    (lib / "tasks").mkdir()
     (lib / "runners" / "cluster_driver.py").write_text("def main(told, steps): print('loaded', told, steps)")
-    (lib / "sync" / "remote_steps.py").write_text("STEPS = 'steps'")
+    (lib / "tasks" / "registry.py").write_text("STEPS = 'steps'")
     submitted = tree_digest(tmp_path / "environment")
     if change == "another content":
-        (lib / "sync" / "remote_steps.py").write_text("STEPS = 'other'")
+        (lib / "tasks" / "registry.py").write_text("STEPS = 'other'")
     elif change == "one more file":
         (lib / "__init__.py").write_text("print('loaded')")
     elif change == "a link":
-        (lib / "__init__.py").symlink_to("sync/remote_steps.py")
+        (lib / "__init__.py").symlink_to("tasks/registry.py")
     done = subprocess.run(
         [NODE_PYTHON, entry.__file__, submitted, "session"], cwd=tmp_path, capture_output=True, text=True, check=False
     )

@@ -357,7 +357,7 @@ def test_every_file_has_the_columns_of_its_table_in_their_order(lake: Lake) -> N
     latest = lake.place.runs.get(None).run_id
     for table in lake.place.catalog.tables():
         columns = [column.name for column in table.schema.columns]
-        for file in lake.place.ledger.data_files(table.source_id, table.segment_type):
+        for file in lake.place.ledger.data_files(table.source_id, table.table_key):
             names = pq.read_schema(lake.root / file.path).names
             assert names == columns[: len(names)], table.name
             if file.run_id == latest:

@@ -13,8 +13,9 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 from msgspec import Raw
 
-from eventlake.schema import exact_json, numbers
-from eventlake.schema.exact_json import NotJsonError, Parsed, json_text, parse
+from eventlake.reading import exact_json
+from eventlake.reading.exact_json import NotJsonError, Parsed, json_text, parse
+from eventlake.schema import numbers
 from eventlake.schema.rescue import Rescued
 from strategies import (
     EMPTY,

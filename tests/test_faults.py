@@ -18,6 +18,7 @@ from typing import Any
 import pytest
 
 from conftest import InProcess, Lake, SetClock, new_bucket, settings_for, track
+from eventlake.audit.verify import verify
 from eventlake.errors import (
     BusyError,
     CancelledError,
@@ -33,7 +34,6 @@ from eventlake.runners.spark import SparkRunner
 from eventlake.storage.s3 import S3Storage
 from eventlake.sync import jobs
 from eventlake.sync.run import run
-from eventlake.sync.verify import verify
 from eventlake.workspace import Workspace
 from needs import not_there
 from test_crash import KILLS, filled, state
@@ -293,24 +293,24 @@ def held_by_a_replay(lake: Lake, inside: threading.Event, go_on: threading.Event
     return thread
 
 
-def test_nothing_else_runs_on_a_source_during_a_replay(tmp_path: Path) -> None:
+def test_syncs_go_on_during_a_replay_and_nothing_else_does(tmp_path: Path) -> None:
     lake = filled(tmp_path / "workspace")
     lake.sync()
     rows, runs = state(lake), len(lake.place.runs.latest(100))
     go_on = threading.Event()
     replay = held_by_a_replay(lake, threading.Event(), go_on)
     try:
-        lake.put(track("A", "m9"))
-        with pytest.raises(BusyError, match="another sync or replay"):
-            lake.sync()
-        with pytest.raises(BusyError, match="another sync or replay"):
+        for job in (jobs.replay(lake.connection, None, None), jobs.rebuild(lake.connection)):
+            with pytest.raises(BusyError, match="a replay, or what excludes one"):
+                lake.run(job)
+        with pytest.raises(BusyError, match="a replay, or what excludes one"):
             verify(lake.workspace, lake.connection, lake.runner)
         assert state(lake) == rows
+        assert lake.sync_of(track("A", "m9"))[0]["books"]["loaded"] == 1
     finally:
         go_on.set()
         replay.join()
-    assert len(lake.place.runs.latest(100)) == runs + 1  # what was refused left no trace
-    lake.sync()
+    assert len(lake.place.runs.latest(100)) == runs + 2  # what was refused left no trace
     assert {row["message_id"] for row in lake.rows("track_a")} == {"m0", "m1", "m9"}
     assert verify(lake.workspace, lake.connection, lake.runner) == []
 

@@ -10,9 +10,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec import Raw
 
+from eventlake.reading.exact_json import NotJsonError, json_text, parse, rescued_in
+from eventlake.reading.flatten import CONTAINERS, MAX_DEPTH, MAX_SPELLINGS, Chunk, Flattener, TableColumns
 from eventlake.schema import names, rescue
-from eventlake.schema.exact_json import NotJsonError, json_text, parse, rescued_in
-from eventlake.schema.flatten import CONTAINERS, MAX_DEPTH, MAX_SPELLINGS, Chunk, Flattener, TableColumns
 from eventlake.schema.rescue import Rescued
 from strategies import (
     EMPTY,

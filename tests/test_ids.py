@@ -63,7 +63,7 @@ def test_any_share_of_a_file_is_read_as_it_was_written(
     file = IdFile(in_a_file(written, before=around, after=around), len(around), tuple(FIELDS))
     assert len(file) == len(written)
     assert same(file.read(share, FIELDS), within(share, written))
-    assert same(file.read(ALL, ["row", "high"]), Ids({name: written[name] for name in ("row", "high")}))
+    assert same(file.read(ALL, ["number", "high"]), Ids({name: written[name] for name in ("number", "high")}))
 
 
 @given(HASHES, st.integers(1, BUCKETS))
@@ -116,7 +116,7 @@ def test_damage_in_one_share_does_not_keep_the_others_from_being_read(
     file = IdFile(pa.BufferReader(bytes(content)))
     last_bucket = int(written["high"][-1]) >> 56
     if share.start <= last_bucket < share.stop:
-        with pytest.raises(DamageError, match="table"):
+        with pytest.raises(DamageError, match="route"):
             file.read(share, INDEX_FIELDS)
     else:
         assert same(file.read(share, INDEX_FIELDS), within(share, written))
@@ -267,7 +267,8 @@ def test_more_shares_than_buckets_are_as_many_as_buckets() -> None:
 def test_hashes_are_the_same_for_ever() -> None:
     assert ids.message_hash("m1").hex() == "7431160d65c1010c5e92d398569d1266"
     assert ids.message_hash("é🎉") == ids.content_hash("é🎉".encode())
-    assert ids.table_key("track_order_completed") == 13392852861226815739
+    assert ids.route_hash(("track_order_completed",)) == 13392852861226815739
+    assert ids.route_hash(("tracks", "order_completed")) == 3696985857723923400
 
 
 @given(st.lists(HASHES, max_size=4))
@@ -308,8 +309,12 @@ def test_no_messages_have_the_types_of_messages() -> None:
 
 def test_numbers_of_any_width_are_written_in_that_of_their_field() -> None:
     wide = Ids(
-        {**messages([(1, 2), (3, 4)], INDEX_FIELDS).arrays, "digest": np.array([5, 2**32 - 1]), "row": np.array([7, 8])}
+        {
+            **messages([(1, 2), (3, 4)], INDEX_FIELDS).arrays,
+            "digest": np.array([5, 2**32 - 1]),
+            "number": np.array([7, 8]),
+        }
     )
-    file = IdFile(in_a_file(wide), fields=(*INDEX_FIELDS, "digest", "row"))
+    file = IdFile(in_a_file(wide), fields=(*INDEX_FIELDS, "digest", "number"))
     assert file.read(ALL, ["digest"])["digest"].tolist() == [5, 2**32 - 1]
-    assert file.read(ALL, ["row"])["row"].tolist() == [7, 8]
+    assert file.read(ALL, ["number"])["number"].tolist() == [7, 8]

@@ -9,27 +9,20 @@ import pyarrow.parquet as pq
 import pytest
 
 from conftest import InProcess, Lake, SetClock, track
+from eventlake.audit.repair import repair
+from eventlake.audit.verify import verify
 from eventlake.control.ledger import IndexFile, LakeFile
 from eventlake.lake import ids
 from eventlake.lake.layout import DAY
 from eventlake.storage.local import LocalStorage
 from eventlake.sync import jobs
-from eventlake.sync.dedupe import Count, DedupeResult, combine
-from eventlake.sync.index import (
-    NewIds,
-    ReindexContext,
-    Reindexed,
-    Unindexed,
-    found_sound,
-    named,
-    reindex,
-    reindex_tasks,
-    within,
-)
-from eventlake.sync.plan import PlanSizes
-from eventlake.sync.repair import repair
-from eventlake.sync.steps import Sizes
-from eventlake.sync.verify import verify
+from eventlake.sync.dedupe import combine
+from eventlake.sync.index import Reindexed, found_sound, named, reindex_tasks, within
+from eventlake.sync.shares import ShareSizes
+from eventlake.sync.work import Sizes
+from eventlake.tasks.dedupe import Count, DedupeResult
+from eventlake.tasks.id_files import NewIds
+from eventlake.tasks.reindex import ReindexContext, Unindexed, reindex
 
 
 def counts(report: list[dict[str, Any]]) -> tuple[int, int]:
@@ -169,7 +162,7 @@ def test_a_message_that_is_in_the_lake_twice_stays_in_the_index_twice(tmp_path: 
 
 def test_the_index_of_a_run_is_made_anew_as_a_whole(tmp_path: Path) -> None:
     """Else the run would have reported more than it has in the index."""
-    parts = Sizes(plan=PlanSizes(ids_per_share=1, ids_for_one_share=1))
+    parts = Sizes(shares=ShareSizes(ids_per_share=1, ids_for_one_share=1))
     lake = Lake(tmp_path / "workspace", InProcess(), sizes=parts)
     lake.sync_of(*(track("A", f"m{n}") for n in range(8)))
     lake.sync_of(track("A", "other"))
@@ -203,11 +196,12 @@ def test_what_was_made_anew_is_as_old_as_what_was_lost(tmp_path: Path) -> None:
 
 def test_the_index_gets_the_ids_of_every_share() -> None:
     parts = [NewIds(f"ids-{n}", n, n << 64 | n) for n in (1, 2, 3)]
+    key = ids.route_hash(("track_a",))
     results = [
-        DedupeResult({0: Count(loaded=part.messages)}, {7: Count(loaded=part.messages)}, None, part, None)
+        DedupeResult({0: Count(loaded=part.messages)}, {key: Count(loaded=part.messages)}, None, part, None)
         for part in parts
     ]
-    kept = combine([*results, DedupeResult({}, {}, None, None, None)], {7: "track_a"})
+    kept = combine([*results, DedupeResult({}, {}, None, None, None)], [("track_a",)])
     assert kept.new_ids == parts
     assert kept.indexed == (6, 6 << 64 | 6)
     assert kept.tables == {"track_a": Count(loaded=6)}
@@ -230,9 +224,9 @@ def told(messages: ids.Ids) -> set[tuple[int, ...]]:
     return {tuple(int(messages[name][row]) for name in ids.INDEX_FIELDS) for row in range(len(messages))}
 
 
-def message(message_id: str, received: int, table: str) -> tuple[int, ...]:
+def message(message_id: str, received: int, *route: str) -> tuple[int, ...]:
     digest = ids.message_hash(message_id)
-    return int.from_bytes(digest[:8]), int.from_bytes(digest[8:]), received, ids.table_key(table)
+    return int.from_bytes(digest[:8]), int.from_bytes(digest[8:]), received, ids.route_hash(route)
 
 
 def test_rows_that_no_sound_file_has_are_written_sorted_by_their_hashes(tmp_path: Path) -> None:
@@ -266,6 +260,31 @@ def test_rows_that_no_sound_file_has_are_written_sorted_by_their_hashes(tmp_path
         assert told(file.read(ids.ALL, ids.INDEX_FIELDS)) == {message("m1", 5, "group")}
     assert reindex(ReindexContext("4", storage, (everything.path,)), files) is None
     assert list(storage.folders("segment-stage")) == ["1", "2", "3"]
+
+
+def test_rows_of_a_message_in_several_tables_are_one_message_if_there_is_a_route_to_them(tmp_path: Path) -> None:
+    storage = LocalStorage(str(tmp_path))
+    files = [
+        data_file(storage, "a/1", ("m1", 5), ("m2", 5), ("m3", 5), ("m5", 5), ("m5", 5)),
+        data_file(storage, "b/1", ("m3", 5), ("m4", 5)),
+        data_file(storage, "all/1", ("m1", 5), ("m2", 6), ("m4", 5), ("m5", 5), ("m5", 5)),
+    ]
+    made = reindex(ReindexContext("1", storage, (), (("all", "a"), ("all", "b"))), files)
+    assert made
+    with ids.opened(storage, made.path) as file:
+        found = file.read(ids.ALL, ids.INDEX_FIELDS)
+    assert sorted(tuple(int(found[name][row]) for name in ids.INDEX_FIELDS) for row in range(len(found))) == sorted(
+        [
+            message("m1", 5, "all", "a"),
+            message("m2", 5, "a"),  # at another time: not the same
+            message("m2", 6, "all"),
+            message("m3", 5, "a"),  # no route leads to both
+            message("m3", 5, "b"),
+            message("m4", 5, "all", "b"),
+            message("m5", 5, "all", "a"),  # twice in the lake
+            message("m5", 5, "all", "a"),
+        ]
+    )
 
 
 # Pure rules
@@ -306,7 +325,13 @@ def test_the_look_back_counts_days_with_syncs_and_today() -> None:
     ("rows", "sizes"), [((), []), ((5,), [1]), ((10, 1), [1, 1]), ((9, 1, 1), [2, 1]), ((30,), [1])]
 )
 def test_data_files_are_shared_out_by_their_rows(rows: tuple[int, ...], sizes: list[int]) -> None:
-    files = [LakeFile(f"{n}", "src1", "page", [], count, 1, "", 0, 0, "run") for n, count in enumerate(rows)]
+    files = [LakeFile(f"{n}", "src1", "page", [f"{n}"], count, 1, "", 0, 0, "run") for n, count in enumerate(rows)]
     tasks = reindex_tasks(files, 10)
     assert [len(task) for task in tasks] == sizes
     assert [file.path for task in tasks for file in task] == [file.path for file in files]
+
+
+def test_data_files_of_one_partition_are_not_shared_out() -> None:
+    """The rows of a message in several tables must come together."""
+    files = [LakeFile(f"{n}", "src1", f"t{n}", [f"{n % 2}"], 10, 1, "", 0, 0, "run") for n in range(6)]
+    assert [[file.path for file in task] for task in reindex_tasks(files, 10)] == [["0", "2", "4"], ["1", "3", "5"]]

@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from msgspec import Raw
 
 from eventlake.events import instants
+from eventlake.reading.exact_json import encode, parse
 from eventlake.schema.cast import (
     BESIDE_THE_CELL,
     CUT,
@@ -26,7 +27,6 @@ from eventlake.schema.cast import (
     cast,
     value_text,
 )
-from eventlake.schema.exact_json import encode, parse
 from eventlake.schema.kinds import Kind, Typed, by_kind, joined
 from eventlake.schema.tallies import tallied, union
 from eventlake.schema.types import ColumnType, Seen, infer

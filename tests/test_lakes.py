@@ -8,8 +8,10 @@ from typing import Any
 
 import pytest
 
-from conftest import InProcess, SetClock, new_database, track
+from conftest import IN_BUCKETS, ON_POSTGRES, InProcess, Lake, SetClock, new_database, track
+from crash_job import killed_at
 from eventlake.archive import layout as archive
+from eventlake.audit.verify import verify
 from eventlake.control.settings import ConnectionSettings
 from eventlake.errors import (
     BusyError,
@@ -22,7 +24,6 @@ from eventlake.errors import (
 from eventlake.query import query
 from eventlake.sync import jobs
 from eventlake.sync.run import run
-from eventlake.sync.verify import verify
 from eventlake.workspace import CONFIG, Workspace
 
 TWO = '[lakes.second]\nroot = "elsewhere"\n'
@@ -115,7 +116,7 @@ def test_a_table_that_is_dropped_from_one_lake_stays_in_the_other(place: Workspa
     assert sync(place, "web/default")["books"]["loaded"] == 1
     assert ids(place, "default", "web.track_junk") == ["j1", "j2"]
     assert [table.name for table in place.lake("second").catalog.tables()] == ["track_clicked"]
-    assert [dropped.segment_type for dropped in place.lake("second").admission.dropped("src1")] == ["track_junk"]
+    assert [dropped.table_key for dropped in place.lake("second").admission.dropped("src1")] == ["track_junk"]
     assert place.lake().admission.dropped("src1") == []
 
 
@@ -210,6 +211,29 @@ def test_a_source_that_is_connected_again_goes_on_where_it_ended(place: Workspac
     put(place, "2", track(message_id="m1"), track(message_id="m2"))
     assert sync(place, "web/second")["books"]["loaded"] == 1
     assert verify(place, again, InProcess()) == []
+
+
+@pytest.mark.skipif(IN_BUCKETS or ON_POSTGRES, reason="it copies the folder of a workspace")
+def test_a_run_that_died_is_finished_after_its_source_was_connected_again(tmp_path: Path) -> None:
+    lake = Lake(tmp_path / "workspace", InProcess(), clock=SetClock())
+    lake.sync_of(track("A", "m1"))
+    changes = killed_at(_with_more(lake, tmp_path / "other").workspace.folder, "sync", -1, since="commits").changes
+    for point in range(changes):
+        copy = _with_more(lake, tmp_path / str(point))
+        assert killed_at(copy.workspace.folder, "sync", point, since="commits").was_killed
+        copy.workspace.connections.disconnect("web")
+        copy.workspace.connections.connect("web")
+        copy.sync()
+        assert [row["message_id"] for row in copy.rows("track_a")] == ["m1", "m2"], f"killed before change {point}"
+        assert verify(copy.workspace, copy.connection, copy.runner) == []
+
+
+def _with_more(lake: Lake, folder: Path) -> Lake:
+    lake.workspace.engine.dispose()
+    shutil.copytree(lake.workspace.folder, folder)
+    copy = Lake(folder, InProcess(), clock=SetClock("2026-11-15T13:00:00Z"))
+    copy.put(track("A", "m2"), name="more.gz")
+    return copy
 
 
 def test_a_connection_that_never_ran_leaves_nothing_behind(place: Workspace) -> None:

@@ -18,10 +18,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from conftest import InProcess, Lake
+from eventlake.audit.verify import verify
 from eventlake.events import instants
-from eventlake.schema.flatten import CONTAINERS, MAX_DEPTH
+from eventlake.reading.flatten import CONTAINERS, MAX_DEPTH
 from eventlake.schema.names import column_name
-from eventlake.sync.verify import verify
 from strategies import EMPTY, Leaf, Pairs, badly_written, canonical, events, json_lines, leaves, path_of, read_exactly
 
 

@@ -15,12 +15,12 @@ import pytest
 import sqlalchemy as sa
 
 from conftest import InProcess, Lake, track
+from eventlake.audit.verify import verify
 from eventlake.control import database
 from eventlake.control.leases import Holder, Leases
 from eventlake.errors import BusyError, LeaseLostError
 from eventlake.sync import jobs
 from eventlake.sync.run import run
-from eventlake.sync.verify import verify
 from eventlake.workspace import Workspace
 
 

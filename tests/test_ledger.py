@@ -8,8 +8,9 @@ import sqlalchemy as sa
 
 from eventlake.control import database
 from eventlake.control.admission import Admission, Decisions, DroppedTable, RefusedTable
-from eventlake.control.leases import Leases
-from eventlake.control.ledger import Entry, IndexFile, LakeFile, Ledger, LoadedFile
+from eventlake.control.leases import Lane, Leases
+from eventlake.control.ledger import Entry, IndexFile, LakeFile, Ledger, LoadedFile, TableFiles
+from eventlake.errors import OvertakenError
 
 
 @pytest.fixture
@@ -27,17 +28,30 @@ Record = Callable[[Entry], None]
 
 @pytest.fixture
 def record(engine: sa.Engine, ledger: Ledger) -> Iterator[Record]:
-    """Records as a run does that holds its source."""
+    """Records as a run does that holds its source, on top of what is there; of two sources with connections."""
+    with engine.begin() as connection:
+        rows = [{"id": name, "slug": name, "name": name, "enabled": True, "created_at": 1} for name in ("src1", "src2")]
+        connection.execute(database.sources.insert(), rows)
+        here = {"enabled": True, "connected": True, "settings": {"old": 1}, "created_at": 1}
+        of = [("src1", "default"), ("src2", "default"), ("src2", "aws")]
+        connection.execute(
+            database.connections.insert(), [{**here, "source_id": id_, "lake": lake} for id_, lake in of]
+        )
     with Leases(engine, "default").held("src1") as lease:
-        yield lambda entry: ledger.record(entry, lease)
+
+        def recorded(entry: Entry) -> None:
+            entry.base = ledger.last_run(entry.source_id)
+            ledger.record(entry, lease)
+
+        yield recorded
 
 
 def raw_file(name: str, source_id: str = "src1", run_id: str = "1") -> LoadedFile:
     return LoadedFile(source_id, name, 100, "etag", run_id, 31, 1, 2, 4, 8, 16, "abc", "digest", 5, None)
 
 
-def data_file(name: str, source_id: str = "src1", run_id: str = "1", segment_type: str = "page") -> LakeFile:
-    return LakeFile(name, source_id, segment_type, ["2026-11-15", "10"], 7, 900, "digest", 5, 6, run_id)
+def data_file(name: str, source_id: str = "src1", run_id: str = "1", table_key: str = "page") -> LakeFile:
+    return LakeFile(name, source_id, table_key, ["2026-11-15", "10"], 7, 900, "digest", 5, 6, run_id)
 
 
 def index_file(name: str, run_id: str = "1") -> IndexFile:
@@ -51,7 +65,10 @@ def first() -> Entry:
         at=5,
         report=[],
         raw_files=[raw_file("b.gz"), raw_file("a.gz")],
-        data_files=[data_file("b.parquet", segment_type="track_b"), data_file("a.parquet")],
+        files=[
+            TableFiles("track_b", [data_file("b.parquet", table_key="track_b")]),
+            TableFiles("page", [data_file("a.parquet")]),
+        ],
         index_files=[index_file("b.ids"), index_file("a.ids")],
         quarantine_files=["b.bad", "a.bad"],
         decisions=Decisions(dropped=[DroppedTable("junk", 3, "1", 5)], refused=[RefusedTable("late", 4, 1, 5)]),
@@ -66,7 +83,7 @@ def other() -> Entry:
         at=6,
         report=[],
         raw_files=[raw_file("a.gz", "src2", "2")],
-        data_files=[data_file("c.parquet", "src2", "2")],
+        files=[TableFiles("page", [data_file("c.parquet", "src2", "2")])],
         index_files=[index_file("c.ids", "2")],
         quarantine_files=["c.bad"],
         decisions=Decisions(dropped=[DroppedTable("junk", 9, "2", 6)], refused=[RefusedTable("late", 8, 2, 6)]),
@@ -85,7 +102,7 @@ def known(ledger: Ledger, source_id: str) -> tuple[object, ...]:
 def expected_of_first() -> tuple[object, ...]:
     return (
         {"a.gz": raw_file("a.gz"), "b.gz": raw_file("b.gz")},
-        [data_file("a.parquet"), data_file("b.parquet", segment_type="track_b")],
+        [data_file("a.parquet"), data_file("b.parquet", table_key="track_b")],
         [index_file("a.ids"), index_file("b.ids")],
         [("a.bad", "src1", "1"), ("b.bad", "src1", "1")],
     )
@@ -101,7 +118,7 @@ def test_each_source_has_what_its_runs_recorded_however_often(ledger: Ledger, re
         [index_file("c.ids", "2")],
         [("c.bad", "src2", "2")],
     )
-    assert ledger.data_files("src1", "track_b") == [data_file("b.parquet", segment_type="track_b")]
+    assert ledger.data_files("src1", "track_b") == [data_file("b.parquet", table_key="track_b")]
     assert ledger.data_files("src2", "track_b") == []
     assert [ledger.has_data(source_id) for source_id in ("src1", "src2", "src3")] == [True, True, False]
 
@@ -116,8 +133,7 @@ def test_what_a_run_replaces_goes_and_what_it_brings_comes(ledger: Ledger, recor
         7,
         [],
         raw_files=[changed],
-        data_files=[data_file("d.parquet", run_id="3")],
-        removed_data_files=["a.parquet"],
+        files=[TableFiles("page", [data_file("d.parquet", run_id="3")], ["a.parquet"])],
         index_files=[index_file("d.ids", "3"), index_file("b.ids", "1")],
         removed_index_files=["a.ids"],
     )
@@ -125,7 +141,7 @@ def test_what_a_run_replaces_goes_and_what_it_brings_comes(ledger: Ledger, recor
         record(later)
         assert known(ledger, "src1")[:3] == (
             {"a.gz": changed, "b.gz": raw_file("b.gz")},
-            [data_file("b.parquet", segment_type="track_b"), data_file("d.parquet", run_id="3")],
+            [data_file("b.parquet", table_key="track_b"), data_file("d.parquet", run_id="3")],
             [index_file("b.ids", "3"), index_file("d.ids", "3")],
         )
     assert len(ledger.data_files("src2")) == len(ledger.index_files("src2")) == 1
@@ -134,7 +150,7 @@ def test_what_a_run_replaces_goes_and_what_it_brings_comes(ledger: Ledger, recor
 @pytest.mark.parametrize(
     "entry",
     [
-        Entry("4", "src1", 7, [], data_files=[data_file("x", run_id="4")]),
+        Entry("4", "src1", 7, [], files=[TableFiles("page", [data_file("x", run_id="4")])]),
         Entry("4", "src1", 7, [], index_files=[index_file("x", "4")]),
         Entry("4", "src1", 7, [], quarantine_files=["x"]),
     ],
@@ -150,8 +166,8 @@ def test_a_run_is_known_by_any_file_that_it_added(ledger: Ledger, record: Record
 def test_an_entry_that_cannot_be_recorded_as_a_whole_changes_nothing(ledger: Ledger, record: Record) -> None:
     record(first())
     half = first()
-    half.removed_data_files, half.removed_index_files = ["b.parquet"], ["b.ids"]
-    half.raw_files, half.data_files = [raw_file("z.gz")], [data_file("z.parquet")]
+    half.files, half.removed_index_files = [TableFiles("page", [data_file("z.parquet")], ["b.parquet"])], ["b.ids"]
+    half.raw_files = [raw_file("z.gz")]
     half.decisions = Decisions(refused=[RefusedTable("late", None, 1, 5)])  # type: ignore[arg-type]
     with pytest.raises(sa.exc.IntegrityError):
         record(half)
@@ -161,14 +177,6 @@ def test_an_entry_that_cannot_be_recorded_as_a_whole_changes_nothing(ledger: Led
 def test_settings_that_a_run_brings_are_those_of_its_connection_alone(
     engine: sa.Engine, ledger: Ledger, record: Record
 ) -> None:
-    with engine.begin() as connection:
-        rows = [{"id": name, "slug": name, "name": name, "enabled": True, "created_at": 1} for name in ("src1", "src2")]
-        connection.execute(database.sources.insert(), rows)
-        here = {"enabled": True, "connected": True, "settings": {"old": 1}, "created_at": 1}
-        of = [("src1", "default"), ("src2", "default"), ("src2", "aws")]
-        connection.execute(
-            database.connections.insert(), [{**here, "source_id": id_, "lake": lake} for id_, lake in of]
-        )
     record(first())
     record(Entry("3", "src2", 7, [], source_settings={"new": 2}))
     with engine.connect() as connection:
@@ -179,6 +187,39 @@ def test_settings_that_a_run_brings_are_those_of_its_connection_alone(
             ("src2", "aws", {"old": 1}),
             ("src2", "default", {"new": 2}),
         ]
+
+
+def test_a_run_is_recorded_only_on_top_of_the_one_that_it_was_made_for(
+    engine: sa.Engine, ledger: Ledger, record: Record
+) -> None:
+    assert ledger.last_run("src1") is None
+    record(first())
+    record(other())
+    assert (ledger.last_run("src1"), ledger.last_run("src2")) == ("1", "2")
+    assert Ledger(engine, "aws").last_run("src2") is None
+    with Leases(engine, "default").held("src1", Lane.REPLAY) as lease:
+        for base in (None, "0", "2"):
+            late = Entry("3", "src1", 7, [], raw_files=[raw_file("z.gz", run_id="3")], base=base)
+            with pytest.raises(OvertakenError, match="run 3"):
+                ledger.refuse_overtaken(late)
+            with pytest.raises(OvertakenError, match="run 3"):
+                ledger.record(late, lease)
+        assert known(ledger, "src1") == expected_of_first()
+        on_top = Entry("3", "src1", 7, [], base="1")
+        for _ in range(2):
+            ledger.refuse_overtaken(on_top)
+            ledger.record(on_top, lease)
+        assert ledger.last_run("src1") == "3"
+        with pytest.raises(OvertakenError):
+            ledger.record(first(), lease)
+
+
+def test_a_source_that_is_forgotten_begins_anew(ledger: Ledger, record: Record) -> None:
+    record(first())
+    record(other())
+    ledger.forget("src1")
+    assert known(ledger, "src1") == ({}, [], [], [])
+    assert (ledger.last_run("src1"), ledger.last_run("src2")) == (None, "2")
 
 
 # Tables that may not be
@@ -195,7 +236,7 @@ def test_each_source_has_its_own_rules_in_order_of_their_names(
 
     more = Decisions(dropped=[DroppedTable("b", 1, "3", 7), DroppedTable("a", 1, "3", 7)])
     record(Entry("3", "src1", 7, [], decisions=more))
-    assert [table.segment_type for table in admission.dropped("src1")] == ["a", "b", "junk"]
+    assert [table.table_key for table in admission.dropped("src1")] == ["a", "b", "junk"]
     assert admission.refused("src1") == [RefusedTable("late", 4, 1, 5)], "nothing was said of them"
 
     less = Decisions(allowed=["junk", "a", "unknown"], refused=[RefusedTable("z", 1, 1, 7), RefusedTable("y", 1, 1, 7)])

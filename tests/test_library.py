@@ -115,7 +115,7 @@ def test_a_lake_is_changed_and_looked_at(place: Workspace) -> None:
     assert place.retype("web.track_order_completed", "properties_total", "string") is None
     assert place.query("select max(properties_total) as m from web.track_order_completed").to_pylist() == [{"m": "9"}]
     day = datetime(2026, 11, 15, tzinfo=UTC)
-    replayed = place.replay("web", day, None, ["Order Completed"])
+    (replayed,) = place.replay("web", day, None, ["Order Completed"])
     assert (replayed.kind, replayed.rows, replayed.books.duplicates) == ("replay", 0, 10)
     place.rebuild("web", {"table_prefix": "x"})
     assert [table.name for table in place.tables()] == ["x_track_order_completed"]

@@ -9,23 +9,28 @@ import pytest
 
 from conftest import InProcess, Lake
 from eventlake.catalog.base import TableChange
+from eventlake.commit.manifest import Manifest
 from eventlake.control.admission import Decisions, DroppedTable, RefusedTable
-from eventlake.control.ledger import Entry, IndexFile, LakeFile, LoadedFile
+from eventlake.control.ledger import Entry, IndexFile, LakeFile, LoadedFile, TableFiles
 from eventlake.lake.parquet import DataFile
 from eventlake.reports.report import RunHead, time_text
 from eventlake.schema.evolve import Column
 from eventlake.schema.types import ColumnType
 from eventlake.sync import books, jobs
-from eventlake.sync.commit import Manifest
-from eventlake.sync.dedupe import Count, Kept
+from eventlake.sync.dedupe import Kept
 from eventlake.sync.discover import Found
-from eventlake.sync.index import Index, NewIds, Reindexed
+from eventlake.sync.index import Index, Reindexed
 from eventlake.sync.jobs import Job
-from eventlake.sync.manifest import manifest_of
+from eventlake.sync.manifest_of import manifest_of
 from eventlake.sync.outcome import Outcome
-from eventlake.sync.plan import Staged, TablePlan
-from eventlake.sync.publish import Published
-from eventlake.sync.staged import FileCount, RawFile, Scope
+from eventlake.sync.plan import TablePlan
+from eventlake.sync.stage import Staged
+from eventlake.sync.state import read_state
+from eventlake.tasks.dedupe import Count
+from eventlake.tasks.id_files import NewIds
+from eventlake.tasks.publish import Published
+from eventlake.tasks.scope import Scope
+from eventlake.tasks.staged import FileCount, RawFile
 
 RUN = "1794777199649472259"
 NOON = 1_794_744_000_000_000  # 2026-11-15, microseconds
@@ -62,15 +67,21 @@ def in_index(name: str, day: int = 3) -> IndexFile:
     return IndexFile(f"index/{name}", "1", 4, "f", day)
 
 
-def found(*, gone: int = 0, sound: tuple[IndexFile, ...] = (), lost: tuple[IndexFile, ...] = ()) -> Found:
-    return Found([raw(0)], Index(list(sound), list(lost)), list(sound), gone)
+Seen = tuple[Found, Index]
 
 
-def manifest(lake: Lake, job: Job, seen: Found, staged: Staged, kept: Kept, *rest: Any) -> Manifest:
+def found(*, gone: int = 0, sound: tuple[IndexFile, ...] = (), lost: tuple[IndexFile, ...] = ()) -> Seen:
+    return Found([raw(0)], list(sound), gone), Index(list(sound), list(lost))
+
+
+def manifest(lake: Lake, job: Job, seen: Seen, staged: Staged, kept: Kept, *rest: Any) -> Manifest:
     """Of a run whose books balance, with these plans and these files."""
     plans, published = rest
-    outcome = Outcome(seen, staged, kept, plans, published, books.close(staged, kept, published))
-    return manifest_of(lake.place, job, HEAD, outcome)
+    state = replace(read_state(lake.place, job), index=seen[1])
+    accounts = books.close(staged, kept, published)
+    outcome = Outcome(seen[0], staged, kept, plans, published, accounts, state.replaced_files(job))
+    known = {key: lake.place.catalog.partitions(table.database, table.name) for key, table in state.tables.items()}
+    return manifest_of(job, state, known, HEAD, outcome, lake.workspace.clock.now_ns())
 
 
 def told(line: dict[str, Any]) -> dict[str, Any]:
@@ -104,7 +115,7 @@ def test_a_first_sync(lake: Lake) -> None:
     staged = Staged(files=counts, quarantine=["stage/bad0", "stage/bad1"], refused_tables=Counter(track_late=1))
     kept = Kept(
         files={0: Count(3, 4, 0, 10), 2: Count(2, 0, 0, 5)},
-        tables={"page": Count(5, 3, 0, 15), "track_copy": Count(0, 1, 0, 0)},
+        routes={("page",): Count(5, 3, 0, 15), ("track_copy",): Count(0, 1, 0, 0)},
         new_ids=[NewIds("stage/ids0", 3, 11), NewIds("stage/ids1", 2, 4)],
     )
     reason = "text, because 1 of 5 values is not a number"
@@ -143,7 +154,7 @@ def test_a_first_sync(lake: Lake) -> None:
             loaded(0, books.Books(9, 3, 4, 0, 1, 1, 10)),
             loaded(2, books.Books(3, 2, 0, 0, 0, 1, 5)),
         ],
-        data_files=[of_lake(0, "page"), of_lake(1, "page", ELEVEN), of_lake(2, "page", TEN, rows=3)],
+        files=[TableFiles("page", [of_lake(0, "page"), of_lake(1, "page", ELEVEN), of_lake(2, "page", TEN, rows=3)])],
         index_files=[
             IndexFile(made.moves[3][1], RUN, 3, f"{11:032x}", at),
             IndexFile(made.moves[4][1], RUN, 2, f"{4:032x}", at),
@@ -195,6 +206,11 @@ def test_a_first_sync(lake: Lake) -> None:
 # Runs on a lake that is there
 
 
+def tables_of(files: list[LakeFile]) -> list[TableFiles]:
+    keys = sorted({file.table_key for file in files})
+    return [TableFiles(key, [file for file in files if file.table_key == key]) for key in keys]
+
+
 def fill(lake: Lake) -> None:
     """Two tables with data, one that was dropped and one that was refused."""
     tables = [
@@ -208,7 +224,7 @@ def fill(lake: Lake) -> None:
         dropped=[DroppedTable("track_junk", 1, "1", 1)], refused=[RefusedTable("track_late", 1, 1, 1)]
     )
     with lake.place.leases.held("src1") as lease:
-        lake.place.ledger.record(Entry("1", "src1", 1, [], data_files=files, decisions=decisions), lease)
+        lake.place.ledger.record(Entry("1", "src1", 1, [], files=tables_of(files), decisions=decisions), lease)
 
 
 def test_a_later_sync_that_made_a_part_of_the_index_anew(lake: Lake) -> None:
@@ -218,7 +234,7 @@ def test_a_later_sync_that_made_a_part_of_the_index_anew(lake: Lake) -> None:
     staged = Staged(files=[FileCount(raw(0), 4, 4, 0, 0, 5, 6, "r0")])
     kept = Kept(
         files={0: Count(3, 1, 0, 10)},
-        tables={"page": Count(3, 0, 0, 10), "track_copy": Count(0, 1, 0, 0)},
+        routes={("page",): Count(3, 0, 0, 10), ("track_copy",): Count(0, 1, 0, 0)},
         new_ids=[NewIds("stage/ids0", 3, 10)],
         reindexed=Reindexed((NewIds("stage/again0", 5, 20), NewIds("stage/again1", 3, 7)), lost),
     )
@@ -274,9 +290,9 @@ def test_a_replay_that_changes_a_type_and_lets_a_table_in(lake: Lake) -> None:
     staged = Staged(files=counts, quarantine=["stage/bad0"], refused_tables=Counter(track_junk=2))
     kept = Kept(
         files={0: Count(2, 4, 3, 10)},
-        tables={"page": Count(0, 4, 3, 0), "track_late": Count(2, 0, 0, 10)},
+        routes={("page",): Count(0, 4, 3, 0), ("track_late",): Count(2, 0, 0, 10)},
         new_ids=[NewIds("stage/ids0", 2, 10)],
-        carried_rows={"page": 2},
+        carried_routes={("page",): 2},
     )
     plans = [plan("page", columns=(ID, TIME)), plan("track_late", is_new=True, added=(ID, TIME))]
     published = [Published("page", [data(0, "page", rows=5)], 5), Published("track_late", [data(1, "track_late")], 2)]
@@ -323,7 +339,7 @@ def test_all_written_anew_under_another_name(lake: Lake) -> None:
     lost = (in_index("b"),)
     kept = Kept(
         files={0: Count(2, 0, 0, 10)},
-        tables={"page": Count(2, 0, 0, 10)},
+        routes={("page",): Count(2, 0, 0, 10)},
         new_ids=[NewIds("stage/ids0", 2, 10)],
         reindexed=Reindexed((NewIds("stage/again0", 5, 20),), lost),
     )
@@ -333,7 +349,10 @@ def test_all_written_anew_under_another_name(lake: Lake) -> None:
     entry = made.entry
     assert made.tables == [change("x_page", added=(ID, TIME, PRICE), partitions=(TEN,), anew=True)]
     assert made.dropped_tables == [("web", "page"), ("web", "track_copy")]
-    assert entry.removed_data_files == ["data/90", "data/91", "data/92"]
+    assert [(table.table_key, len(table.added), table.removed) for table in entry.files] == [
+        ("page", 1, ["data/90", "data/92"]),
+        ("track_copy", 0, ["data/91"]),
+    ]
     assert entry.removed_index_files == ["index/a", "index/b"]
     assert [file.messages for file in entry.index_files] == [2]
     assert entry.source_settings
@@ -348,7 +367,7 @@ def test_all_written_anew_under_another_name(lake: Lake) -> None:
 
 def test_all_written_anew_under_the_same_name_names_every_partition_again(lake: Lake) -> None:
     fill(lake)
-    kept = Kept({0: Count(1)}, {"page": Count(1)}, new_ids=[NewIds("stage/ids0", 1, 0)])
+    kept = Kept({0: Count(1)}, {("page",): Count(1)}, new_ids=[NewIds("stage/ids0", 1, 0)])
     staged = Staged(files=[FileCount(raw(0), 1, 1)])
     plans, published = [plan("page", columns=(ID, TIME))], [Published("page", [data(0, "page")], 1)]
     made = manifest(lake, jobs.rebuild(lake.connection), found(), staged, kept, plans, published)
@@ -359,7 +378,7 @@ def test_all_written_anew_under_the_same_name_names_every_partition_again(lake: 
 
 def test_of_rescued_columns_the_fifty_with_the_most_values_are_told(lake: Lake) -> None:
     rescued = Counter({f"c{n}": n for n in range(1, 61)})
-    kept = Kept({0: Count(1)}, {"page": Count(1)}, new_ids=[NewIds("stage/ids0", 1, 0)])
+    kept = Kept({0: Count(1)}, {("page",): Count(1)}, new_ids=[NewIds("stage/ids0", 1, 0)])
     staged = Staged(files=[FileCount(raw(0), 1, 1)])
     plans, published = [plan("page", is_new=True, added=(ID,))], [Published("page", [data(0, "page")], 1, rescued)]
     made = manifest(lake, jobs.sync(lake.connection), found(), staged, kept, plans, published)
@@ -369,7 +388,7 @@ def test_of_rescued_columns_the_fifty_with_the_most_values_are_told(lake: Lake) 
 def test_a_source_says_that_it_is_almost_full_once_its_new_tables_are_counted(lake: Lake) -> None:
     fill(lake)
     lake.workspace.connections.change("web", {"table_limit": "3"})
-    kept = Kept({0: Count(1)}, {"track_new": Count(1)}, new_ids=[NewIds("stage/ids0", 1, 0)])
+    kept = Kept({0: Count(1)}, {("track_new",): Count(1)}, new_ids=[NewIds("stage/ids0", 1, 0)])
     staged = Staged(files=[FileCount(raw(0), 1, 1)])
     plans, published = [plan("track_new", is_new=True)], [Published("track_new", [data(0, "track_new")], 1)]
     made = manifest(lake, jobs.sync(lake.connection), found(), staged, kept, plans, published)

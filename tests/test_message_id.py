@@ -6,9 +6,9 @@ from typing import Any
 import pytest
 from msgspec import Raw
 
-from eventlake.schema.exact_json import parse
+from eventlake.reading.exact_json import parse
 from eventlake.schema.rescue import Rescued
-from eventlake.sync.message_id import message_id_of_line
+from eventlake.tasks.message_id import message_id_of_line
 
 
 def made(event: dict[str, Any], file: str = "segment-logs/src1/1/raw.gz", line: int = 7, content: bytes = b"{}") -> str:

@@ -15,13 +15,15 @@ from eventlake.sync import jobs
 from eventlake.sync.books import Accounts, Books
 from eventlake.sync.dedupe import Kept
 from eventlake.sync.discover import Found
-from eventlake.sync.index import Index, NewIds, Reindexed
+from eventlake.sync.index import Reindexed
 from eventlake.sync.jobs import Job
 from eventlake.sync.notices import notices_of
 from eventlake.sync.outcome import Outcome
-from eventlake.sync.plan import Staged, TablePlan
-from eventlake.sync.publish import Published
-from eventlake.sync.staged import FileCount, RawFile
+from eventlake.sync.plan import TablePlan
+from eventlake.sync.stage import Staged
+from eventlake.tasks.id_files import NewIds
+from eventlake.tasks.publish import Published
+from eventlake.tasks.staged import FileCount, RawFile
 
 FILE = RawFile(0, "raw/0.gz", 1, "e")
 WRITTEN = [DataFile("page", ("2026-11-15", "10"), "data/0", "stage/0", 1, 1, "d", 5, 6)]
@@ -36,12 +38,13 @@ def connection(tmp_path: Path) -> Connection:
 def told(job: Job, tables: int = 1, **changes: Any) -> list[str]:
     """The notices of a run on which nothing is odd but what is given."""
     outcome = Outcome(
-        found=Found([FILE], Index([], []), [], gone=changes.pop("gone", 0)),
+        found=Found([FILE], [], gone=changes.pop("gone", 0)),
         staged=changes.pop("staged", Staged()),
         kept=changes.pop("kept", Kept()),
         plans=changes.pop("plans", []),
         published=changes.pop("published", []),
         accounts=Accounts({FILE: Books(**changes.pop("books", {}))}, {}, {}),
+        replaced=[],
     )
     if changes.pop("no_files", False):
         outcome = outcome._replace(found=replace(outcome.found, files=[]))
@@ -72,7 +75,7 @@ def no_room(**tables: int) -> Staged:
 CASES: dict[str, tuple[dict[str, Any], list[str]]] = {
     "nothing odd": ({}, []),
     "no data": ({"no_files": True}, ["No data found"]),
-    "only rows of the lake": ({"no_files": True, "kept": Kept(carried_rows={"page": 1})}, []),
+    "only rows of the lake": ({"no_files": True, "kept": Kept(carried_routes={("page",): 1})}, []),
     "an unread file": ({"staged": unread(1)}, ["1 raw file could not be read; the next sync tries again"]),
     "unread files": ({"staged": unread(2)}, ["2 raw files could not be read; the next sync tries again"]),
     "a line that is no event": (
@@ -131,11 +134,11 @@ CASES: dict[str, tuple[dict[str, Any], list[str]]] = {
         ["a part of the index was lost or damaged, and made anew from the data files: 4 messages"],
     ),
     "a raw file that is gone": (
-        {"gone": 1, "kept": Kept(carried_rows={"page": 1})},
+        {"gone": 1, "kept": Kept(carried_routes={("page",): 1})},
         ["1 raw file is gone from the archive; 1 row carried over from the lake"],
     ),
     "raw files that are gone": (
-        {"gone": 2, "kept": Kept(carried_rows={"page": 3, "group": 2})},
+        {"gone": 2, "kept": Kept(carried_routes={("page",): 3, ("group",): 2})},
         ["2 raw files are gone from the archive; 5 rows carried over from the lake"],
     ),
     "another DuckDB": (

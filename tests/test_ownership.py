@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING
 import pytest
 
 from conftest import InProcess, Lake, SetClock, track
+from eventlake.audit.verify import verify
+from eventlake.commit.ownership import refuse_unknown
 from eventlake.errors import UnknownLakeError
 from eventlake.sync import jobs
-from eventlake.sync.ownership import refuse_unknown
 from eventlake.sync.run import run
-from eventlake.sync.verify import verify
 from eventlake.workspace import Workspace
 
 if TYPE_CHECKING:

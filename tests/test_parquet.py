@@ -9,11 +9,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from eventlake.lake.layout import DAY, HOUR, DatePartition, LakeRules
+from eventlake.lake.dialects import SegmentDialect
+from eventlake.lake.layout import DAY, HOUR, DatePartition
 from eventlake.lake.parquet import DataFile, FileSizes, PartitionedWriter
 from eventlake.storage.local import LocalStorage
 
-RULES = LakeRules("src1", "web")
+DIALECT = SegmentDialect("src1", "web")
 MOMENTS = st.integers(-3 * HOUR, 3 * HOUR) | st.sampled_from([-HOUR - 1, -HOUR, -1, 0, HOUR - 1, HOUR])
 
 MAX_OPEN = FileSizes().open_files
@@ -24,9 +25,9 @@ def storage(tmp_path_factory: pytest.TempPathFactory) -> LocalStorage:
     return LocalStorage(str(tmp_path_factory.mktemp("lake")))
 
 
-def writer(storage: LocalStorage, *, rules: LakeRules = RULES, **options: Any) -> PartitionedWriter:
+def writer(storage: LocalStorage, *, dialect: SegmentDialect = DIALECT, **options: Any) -> PartitionedWriter:
     storage.delete_folder("out")
-    return PartitionedWriter(storage, rules, "page", folder="out", stem="run", **options)
+    return PartitionedWriter(storage, dialect, "page", folder="out", stem="run", **options)
 
 
 def table(received: list[int], first_number: int = 0, **more: list[Any]) -> pa.Table:
@@ -53,8 +54,8 @@ def written(storage: LocalStorage) -> list[str]:
 def test_every_row_is_in_one_file_of_its_partition_and_the_files_are_described_as_they_are(
     storage: LocalStorage, batches: list[tuple[list[int], bool]], layout: DatePartition, max_bytes: int
 ) -> None:
-    rules = LakeRules("src1", "web", date_partition=layout)
-    out = writer(storage, rules=rules, sizes=FileSizes(bytes_in_memory=max_bytes))
+    dialect = SegmentDialect("src1", "web", date_partition=layout)
+    out = writer(storage, dialect=dialect, sizes=FileSizes(bytes_in_memory=max_bytes))
     sent: list[tuple[int, int]] = []
     for received, rescues in batches:
         more = {"_rescued_data": ["{}"] * len(received)} if rescues else {}
@@ -69,7 +70,7 @@ def test_every_row_is_in_one_file_of_its_partition_and_the_files_are_described_a
         assert {moment // layout.width for moment in moments} == {moments[0] // layout.width}
         values = layout.values(moments[0] // layout.width)
         name = file.written.rpartition("/")[2]
-        assert (file.segment_type, file.partition) == ("page", values)
+        assert (file.table_key, file.partition) == ("page", values)
         assert file.path == f"segment-data/data/src1/segment_type=page/{layout.folder(values)}/{name}"
         assert (file.rows, file.first_received, file.last_received) == (len(rows), min(moments), max(moments))
         assert file.size == Path(storage.full(file.written)).stat().st_size
@@ -146,7 +147,7 @@ def test_files_are_small_and_can_be_read_by_everything(storage: LocalStorage) ->
 
 
 def test_a_day_is_one_partition_where_the_source_wants_no_hours(storage: LocalStorage) -> None:
-    out = writer(storage, rules=LakeRules("web", "web", date_partition=DatePartition.DAY))
+    out = writer(storage, dialect=SegmentDialect("web", "web", date_partition=DatePartition.DAY))
     out.write(table([0, DAY - 1, DAY]))
     assert [(file.partition, file.rows) for file in out.close()] == [(("1970-01-01",), 2), (("1970-01-02",), 1)]
 

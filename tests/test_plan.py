@@ -13,13 +13,14 @@ from eventlake.schema.declared import TypeRules
 from eventlake.schema.evolve import Sighting, TableSchema
 from eventlake.schema.tallies import Tally
 from eventlake.schema.types import ColumnType, Seen
-from eventlake.sync import plan
-from eventlake.sync.plan import Staged, TablePlan, combine, packed, plan_table, publish_tasks, stage_tasks
-from eventlake.sync.publish import TableShare
-from eventlake.sync.staged import HOURS_COUNTED, FileCount, RawFile, StagedTable, StageResult
+from eventlake.sync.plan import TablePlan, plan_table
+from eventlake.sync.shares import ShareSizes, dedupe_shares, packed, publish_tasks, stage_tasks
+from eventlake.sync.stage import Room, Staged, combine, tables_within
+from eventlake.tasks.publish import TableShare
+from eventlake.tasks.staged import HOURS_COUNTED, FileCount, RawFile, StagedTable, StageResult
 
 SIZES = st.integers(0, 100) | st.integers(0, 1 << 30)
-LIMITS = plan.PlanSizes()
+LIMITS = ShareSizes()
 ROWS = st.integers(1, 4096) | st.integers(1, 3_000_000)
 
 
@@ -95,8 +96,8 @@ def test_no_core_waits_for_the_last_tasks() -> None:
 
 def test_to_open_a_file_costs_as_much_as_to_read_some_bytes() -> None:
     files = raw_files([35, 0, 0, 0, 0, 0])
-    assert stage_tasks(files, 2, plan.PlanSizes(bytes_to_open_a_file=10)) == [files[1:], files[:1]]
-    assert stage_tasks(files, 2, plan.PlanSizes(bytes_to_open_a_file=1)) == [files[:1], files[1:]]
+    assert stage_tasks(files, 2, ShareSizes(bytes_to_open_a_file=10)) == [files[1:], files[:1]]
+    assert stage_tasks(files, 2, ShareSizes(bytes_to_open_a_file=1)) == [files[:1], files[1:]]
 
 
 # Publishing
@@ -117,6 +118,25 @@ def staged_tables(tables: dict[str, list[int]]) -> Staged:
     return staged
 
 
+def shared_out(
+    plans: list[TablePlan],
+    staged: Staged,
+    parallelism: int,
+    *,
+    carry_from: dict[str, list[str]] | None = None,
+    sizes: ShareSizes = LIMITS,
+) -> list[list[TableShare]]:
+    old = carry_from or {}
+    tables = [
+        (
+            TableShare(plan.table_key, plan.columns, (), tuple(old.get(plan.table_key, ()))),
+            staged.tables.get(plan.table_key, StagedTable()).segments,
+        )
+        for plan in plans
+    ]
+    return publish_tasks(tables, parallelism, sizes)
+
+
 TABLES = st.dictionaries(st.sampled_from([f"track_{n}" for n in range(40)]), st.lists(ROWS, max_size=12), max_size=12)
 
 
@@ -127,29 +147,27 @@ def test_every_segment_is_published_by_exactly_one_task(
     staged = staged_tables(tables)
     carry_from = {name: [f"{name}-old.parquet", f"{name}-older.parquet"] for name in carried}
     plans = [plan_of(name) for name in sorted(tables.keys() | carried)]
-    tasks = publish_tasks(plans, staged, carry_from, parallelism)
+    tasks = shared_out(plans, staged, parallelism, carry_from=carry_from)
     published = [share for task in tasks for share in task]
     assert all(tasks)
-    assert Counter((share.segment_type, segment) for share in published for segment in share.segments) == Counter(
+    assert Counter((share.table_key, segment) for share in published for segment in share.segments) == Counter(
         (name, segment) for name, table in staged.tables.items() for segment in table.segments
     )
-    assert Counter((share.segment_type, file) for share in published for file in share.carry_from) == Counter(
+    assert Counter((share.table_key, file) for share in published for file in share.carry_from) == Counter(
         (name, file) for name, files in carry_from.items() for file in files
     )
-    columns = {each.segment_type: each.columns for each in plans}
-    assert all(share.columns == columns[share.segment_type] for share in published)
-    assert {share.segment_type for share in published} == set(columns)
+    columns = {each.table_key: each.columns for each in plans}
+    assert all(share.columns == columns[share.table_key] for share in published)
+    assert {share.table_key for share in published} == set(columns)
 
 
 @given(TABLES, st.integers(1, 16))
 def test_only_a_large_table_is_split(tables: dict[str, list[int]], parallelism: int) -> None:
     staged = staged_tables(tables)
-    shares = [
-        share for task in publish_tasks([plan_of(name) for name in tables], staged, {}, parallelism) for share in task
-    ]
+    shares = [share for task in shared_out([plan_of(name) for name in tables], staged, parallelism) for share in task]
     least, most = LIMITS.fewest_rows_per_share, LIMITS.most_rows_per_share
     for name, table in staged.tables.items():
-        sizes = [sum(segment.rows for segment in share.segments) for share in shares if share.segment_type == name]
+        sizes = [sum(segment.rows for segment in share.segments) for share in shares if share.table_key == name]
         assert len(sizes) == 1 or table.rows > least
         assert sum(size < least for size in sizes) <= 1
         largest = max((segment.rows for segment in table.segments), default=0)
@@ -158,10 +176,10 @@ def test_only_a_large_table_is_split(tables: dict[str, list[int]], parallelism: 
 
 def test_many_small_tables_are_packed_together() -> None:
     tables = {f"track_{number}": [10] for number in range(1000)}
-    tasks = publish_tasks([plan_of(name) for name in tables], staged_tables(tables), {}, 2)
+    tasks = shared_out([plan_of(name) for name in tables], staged_tables(tables), 2)
     assert [len(task) for task in tasks] == [500, 500]
-    sizes = plan.PlanSizes(fewest_rows_per_share=100)
-    tasks = publish_tasks([plan_of(name) for name in tables], staged_tables(tables), {}, 2, sizes=sizes)
+    sizes = ShareSizes(fewest_rows_per_share=100)
+    tasks = shared_out([plan_of(name) for name in tables], staged_tables(tables), 2, sizes=sizes)
     assert sorted(len(task) for task in tasks) == [166, 166, 167, 167, 167, 167]
 
 
@@ -172,9 +190,9 @@ def test_many_small_tables_are_packed_together() -> None:
 def test_a_table_is_split_so_that_every_core_has_a_few_shares_of_it_which_fit_into_memory(
     rows: int, shares: list[int], tasks: int
 ) -> None:
-    sizes = plan.PlanSizes(fewest_rows_per_share=10, most_rows_per_share=40)
+    sizes = ShareSizes(fewest_rows_per_share=10, most_rows_per_share=40)
     staged = staged_tables({"track_a": [1] * rows})
-    made = publish_tasks([plan_of("track_a")], staged, {}, 2, sizes=sizes)
+    made = shared_out([plan_of("track_a")], staged, 2, sizes=sizes)
     assert sorted(
         (sum(segment.rows for segment in share.segments) for task in made for share in task), reverse=True
     ) == (shares)
@@ -183,29 +201,32 @@ def test_a_table_is_split_so_that_every_core_has_a_few_shares_of_it_which_fit_in
 
 def test_a_share_weighs_more_than_its_rows() -> None:
     tables = {"track_a": [1500], "track_b": [1], "track_c": [1], "track_d": [1], "track_e": [1]}
-    tasks = publish_tasks([plan_of(name) for name in tables], staged_tables(tables), {}, 2)
-    assert [[share.segment_type for share in task] for task in tasks] == [
+    tasks = shared_out([plan_of(name) for name in tables], staged_tables(tables), 2)
+    assert [[share.table_key for share in task] for task in tasks] == [
         ["track_a", "track_e"],
         ["track_b", "track_c", "track_d"],
     ]
 
 
-def test_a_share_tells_where_its_table_has_the_rescued_data_and_the_first_one_which_files_to_carry_from() -> None:
-    sizes = plan.PlanSizes(fewest_rows_per_share=10, most_rows_per_share=10)
+def test_the_first_share_of_a_table_tells_which_files_to_carry_from_and_all_the_rest() -> None:
+    sizes = ShareSizes(fewest_rows_per_share=10, most_rows_per_share=10)
     staged = staged_tables({"track_a": [10, 10], "track_b": [10]})
     plans = [plan_of("track_a"), plan_of("track_b")]
-    tasks = publish_tasks(plans, staged, {"track_a": ["old.parquet"]}, 1, {"track_a": 7}, sizes)
+    whole = TableShare("track_a", plans[0].columns, (), ("old.parquet",), (("track_a",),), 7, is_in_scope=False)
+    other = TableShare("track_b", plans[1].columns, ())
+    tables = [(whole, staged.tables["track_a"].segments), (other, staged.tables["track_b"].segments)]
+    tasks = publish_tasks(tables, 1, sizes)
     first, second = staged.tables["track_a"].segments
     assert sorted((share for task in tasks for share in task), key=lambda share: (share[0], share[2])) == [
-        TableShare("track_a", plans[0].columns, (first,), ("old.parquet",), 7),
-        TableShare("track_a", plans[0].columns, (second,), (), 7),
-        TableShare("track_b", plans[1].columns, tuple(staged.tables["track_b"].segments), (), None),
+        whole._replace(segments=(first,)),
+        whole._replace(segments=(second,), carry_from=()),
+        other._replace(segments=tuple(staged.tables["track_b"].segments)),
     ]
 
 
 def test_the_segments_of_a_share_are_read_file_by_file() -> None:
     tables = {"track_a": [10] * 9}
-    ((share,),) = publish_tasks([plan_of("track_a")], staged_tables(tables), {}, 4)
+    ((share,),) = shared_out([plan_of("track_a")], staged_tables(tables), 4)
     assert isinstance(share, TableShare)
     assert list(share.segments) == sorted(share.segments)
 
@@ -244,7 +265,7 @@ def test_the_order_in_which_tasks_finish_does_not_matter(parts: list[tuple[str, 
     assert whole.files == mixed.files
     assert [count.file.number for count in whole.files] == numbers
     assert whole.paths == mixed.paths
-    assert whole.rows == mixed.rows == sum(rows for _, rows, _ in parts)
+    assert whole.messages == mixed.messages == sum(rows for _, rows, _ in parts)
     assert whole.failed_files == mixed.failed_files == frozenset({3} & set(numbers))
     assert sorted(whole.quarantine) == sorted(mixed.quarantine)
     for name, table in whole.tables.items():
@@ -286,29 +307,29 @@ def new_tables(**tables: tuple[int, int]) -> Staged:
 @pytest.mark.parametrize(
     ("room", "before", "allowed"),
     [
-        (plan.Room(9, 9), (), None),
-        (plan.Room(5, 4), (), None),
-        (plan.Room(5, 3), (), "beatk"),
-        (plan.Room(4, 4), (), "abetk"),
-        (plan.Room(5, 3), ("c",), "abcek"),
-        (plan.Room(5, 1), (), "bek"),
-        (plan.Room(2, 4), (), "bek"),
-        (plan.Room(2, 1), ("a",), "aek"),
-        (plan.Room(5, 0), (), "ek"),
-        (plan.Room(0, 0), (), "k"),
+        (Room(9, 9), (), None),
+        (Room(5, 4), (), None),
+        (Room(5, 3), (), "beatk"),
+        (Room(4, 4), (), "abetk"),
+        (Room(5, 3), ("c",), "abcek"),
+        (Room(5, 1), (), "bek"),
+        (Room(2, 4), (), "bek"),
+        (Room(2, 1), ("a",), "aek"),
+        (Room(5, 0), (), "ek"),
+        (Room(0, 0), (), "k"),
     ],
 )
 def test_of_new_tables_those_come_first_that_come_again_or_were_seen_for_long(
-    room: plan.Room, before: tuple[str, ...], allowed: str | None
+    room: Room, before: tuple[str, ...], allowed: str | None
 ) -> None:
     day = HOURS_COUNTED
     staged = new_tables(k=(1, 1), e=(day + 9, 1), b=(day - 1, 5), a=(2, 7), t=(2, 7), c=(2, 6))
-    assert plan.tables_within(room, ["k", "gone"], staged, before) == (allowed and frozenset({*allowed, "gone"}))
+    assert tables_within(room, ["k", "gone"], staged, before) == (allowed and frozenset({*allowed, "gone"}))
 
 
 def test_hours_beyond_a_day_do_not_count() -> None:
     staged = new_tables(a=(HOURS_COUNTED, 1), b=(HOURS_COUNTED + 9, 2), c=(HOURS_COUNTED + 99, 1))
-    assert plan.tables_within(plan.Room(2, 0), [], staged) == frozenset({"a", "b"})
+    assert tables_within(Room(2, 0), [], staged) == frozenset({"a", "b"})
 
 
 @pytest.mark.parametrize("limit", [0, 1, 2, 3, 2000])
@@ -346,19 +367,19 @@ def test_declared_types_are_those_of_their_table_and_a_type_that_is_not_what_it_
     for table in ("track_x", "track_y"):
         made = plan_table(table, None, evidence, column_limit=9, rules=rules)
         types[table] = made.columns[-1].type
-        assert made.segment_type == table
+        assert made.table_key == table
         assert list(made.reasons) == ["a"]
     assert types == {"track_x": ColumnType.DECIMAL, "track_y": ColumnType.STRING}
 
 
 @given(st.integers(0, 10**10), st.integers(1, 500))
 def test_the_search_for_duplicates_has_one_to_as_many_shares_as_buckets(messages: int, parallelism: int) -> None:
-    assert 1 <= plan.dedupe_shares(messages, parallelism) <= 256
-    assert plan.dedupe_shares(messages, parallelism) <= plan.dedupe_shares(messages * 2, parallelism)
+    assert 1 <= dedupe_shares(messages, parallelism) <= 256
+    assert dedupe_shares(messages, parallelism) <= dedupe_shares(messages * 2, parallelism)
 
 
 def test_few_messages_are_one_share_and_many_are_as_many_as_memory_asks_for() -> None:
     def shares(messages: int) -> int:
-        return plan.dedupe_shares(messages, 4, plan.PlanSizes(ids_per_share=100, ids_for_one_share=10))
+        return dedupe_shares(messages, 4, ShareSizes(ids_per_share=100, ids_for_one_share=10))
 
     assert [shares(messages) for messages in (0, 10, 11, 499, 500, 10_000, 10**9)] == [1, 1, 4, 4, 5, 100, 256]

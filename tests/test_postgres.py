@@ -11,13 +11,13 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from conftest import InProcess, Lake, track
+from eventlake.audit.verify import verify
 from eventlake.catalog.base import TableChange
 from eventlake.catalog.embedded import EmbeddedCatalog
 from eventlake.control import database
 from eventlake.errors import TransientError
 from eventlake.schema.evolve import Column
 from eventlake.schema.types import ColumnType
-from eventlake.sync.verify import verify
 from eventlake.workspace import Workspace
 from servers import PostgresServer
 

@@ -13,17 +13,18 @@ import pyarrow.parquet as pq
 import pytest
 
 from eventlake.lake import ids
-from eventlake.lake.layout import LakeRules
+from eventlake.lake.dialects import SegmentDialect
 from eventlake.lake.parquet import FileSizes
 from eventlake.lake.staging import Segment, StagedFile
-from eventlake.schema import exact_json
+from eventlake.reading import exact_json
+from eventlake.reading.flatten import TableColumns
+from eventlake.reading.route_buffer import RouteBuffer
 from eventlake.schema.cast import NO_ROOM, ROUNDED
 from eventlake.schema.evolve import Column
 from eventlake.schema.types import ColumnType
 from eventlake.storage.local import LocalStorage
-from eventlake.sync.dedupe import DROPPED
-from eventlake.sync.publish import PublishContext, Published, PublishSizes, TableShare, publish
-from eventlake.sync.table_buffer import TableBuffer
+from eventlake.tasks.dropped import write_dropped
+from eventlake.tasks.publish import PublishContext, Published, PublishSizes, TableShare, publish
 
 COLUMNS = (
     Column("message_id", ColumnType.STRING, "/messageId"),
@@ -33,7 +34,7 @@ COLUMNS = (
     Column("product_id", ColumnType.STRING, "/productId"),
 )
 DAY = 20_000 * 86_400_000_000
-Lost = tuple[str, int, int]  # table, number of the staged file, row
+Lost = tuple[int, int, bool]  # staged file, message, whether it has rows in the tables of a replay
 
 
 @pytest.fixture
@@ -51,23 +52,23 @@ def stage(storage: LocalStorage, path: str, *chunks: Sequence[dict[str, Any] | b
     rows = 0
     with StagedFile(storage, path) as staged:
         for chunk in chunks:
-            buffer = TableBuffer("track_a", known=(), column_limit=100)
+            buffer = RouteBuffer(("track_a",), [TableColumns(column_limit=100)])
             for event in chunk:
                 line = event if isinstance(event, bytes) else json.dumps(event).encode()
                 buffer.add(*exact_json.parse(line), message_hash=bytes(16), digest=0, file=0)
-            segments.append(staged.append(buffer.take(lambda _: DAY).rows, rows))
+            segments.append(staged.append(buffer.take(lambda _: DAY).tables[0].rows, rows))
             rows += len(chunk)
     return tuple(segments)
 
 
 def context(storage: LocalStorage, **changes: Any) -> PublishContext:
     given = {"staged_paths": ("s0", "s1"), "dropped": (), "carried": (), "keep_rounded": True, **changes}
-    return PublishContext("run", storage, LakeRules("src", "web"), **given)
+    return PublishContext("run", storage, SegmentDialect("src", "web"), **given)
 
 
 def dropped(storage: LocalStorage, path: str, *lost: Lost) -> str:
-    rows = np.array([(ids.table_key(table), file, row) for table, file, row in lost], DROPPED)
-    storage.write(path, np.sort(rows).tobytes())
+    files, numbers, in_scope = (np.array(values) for values in zip(*lost, strict=True))
+    assert write_dropped(storage, path, files, numbers, in_scope) == path
     return path
 
 
@@ -98,17 +99,26 @@ def test_all_rows_but_those_that_lost_are_published(storage: LocalStorage) -> No
     segments += stage(storage, "s1", *([message(n) for n in range(start, start + 3)] for start in (12, 15)))
     mixed = tuple(segments[number] for number in (4, 0, 1, 5, 2, 3))
     lost = [
-        dropped(storage, "dropped-1", *(("track_a", 0, row) for row in (2, 3, 6, 7)), ("track_a", 1, 5)),
-        dropped(storage, "dropped-2", ("track_a", 0, 8), ("track_a", 0, 11), *(("other", 0, row) for row in range(9))),
-        dropped(storage, "dropped-3", ("other", 0, 0), ("other", 1, 1)),
+        dropped(storage, "dropped-1", *((0, number, False) for number in (7, 2, 6, 3)), (1, 5, False)),
+        dropped(storage, "dropped-2", (0, 8, False), (0, 11, False), (2, 1, False)),
+        dropped(storage, "dropped-3", (1, 99, False)),
     ]
     published = publish(
         context(storage, dropped=tuple(lost), sizes=PublishSizes(rows_at_once=2)),
         [TableShare("track_a", COLUMNS, mixed), TableShare("track_b", COLUMNS, ())],
     )
-    assert [(part.segment_type, part.rows) for part in published] == [("track_a", 11), ("track_b", 0)]
+    assert [(part.table_key, part.rows) for part in published] == [("track_a", 11), ("track_b", 0)]
     assert names_in(storage, published[0]) == [[f"m{n}" for n in (12, 13, 14, 0, 1, 4, 5, 15, 16, 9, 10)]]
     assert published[1].files == []
+
+
+def test_a_table_outside_of_a_replays_scope_gets_the_rows_of_new_messages_only(storage: LocalStorage) -> None:
+    segments = stage(storage, "s0", [message(n) for n in range(4)])
+    lost = dropped(storage, "dropped", (0, 0, False), (0, 2, True), (0, 3, True))
+    for is_in_scope, names in ((True, ["m1", "m2", "m3"]), (False, ["m1"])):
+        share = TableShare("track_a", COLUMNS, segments, is_in_scope=is_in_scope)
+        (published,) = publish(context(storage, dropped=(lost,)), [share])
+        assert names_in(storage, published) == [names]
 
 
 def test_rows_have_the_planned_columns_in_their_order_and_types(storage: LocalStorage) -> None:
@@ -228,12 +238,12 @@ def test_rows_that_only_the_lake_has_are_published_with_the_others(storage: Loca
     digests = [ids.message_hash(name) for name in ("m1", "m3", "m4")]
     arrays = ids.from_digests(digests)
     arrays["received"] = np.array([DAY + 1_000_000, DAY + 3_000_000, DAY], ids.FIELDS["received"])
-    arrays["table"] = np.full(3, ids.table_key("track_a"), ids.FIELDS["table"])
+    arrays["route"] = np.full(3, ids.route_hash(("track_a",)), ids.FIELDS["route"])
     with storage.open_output("carried") as sink:
         ids.write(sink, ids.Ids(arrays).ordered())
     segments = stage(storage, "s1", [message(9)])
     columns = (*COLUMNS[:2], Column("n", ColumnType.STRING, "/n"))
-    share = TableShare("track_a", columns, segments, carry_from=(data,))
+    share = TableShare("track_a", columns, segments, carry_from=(data,), carried_routes=(("track_a",),))
     (published,) = publish(
         context(storage, carried=("carried",), sizes=PublishSizes(rows_at_once=2, carried_at_once=1)), [share]
     )

@@ -80,7 +80,7 @@ def test_every_recipe_reads_all_rows_and_all_columns(folder: Path, spark: SparkR
         exec(recipe, names)
         rows, types = look(names["rows"])
         assert set(rows[0]) >= COLUMNS, engine
-        assert "segment_type" not in rows[0], engine
+        assert "table_key" not in rows[0], engine
         assert types == {"day": day, "hr": hr}, engine
         by_message = {row["message_id"]: row for row in rows}
         assert by_message["m1"]["properties_first"] == 1, engine

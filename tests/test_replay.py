@@ -8,11 +8,11 @@ from typing import Any
 import pyarrow.parquet as pq
 
 from conftest import InProcess, Lake, SetClock, track
+from eventlake.audit.verify import verify
 from eventlake.events import instants
 from eventlake.schema.types import ColumnType
 from eventlake.sync import jobs
 from eventlake.sync.jobs import Job
-from eventlake.sync.verify import verify
 
 
 def at(text: str) -> int:
@@ -22,7 +22,7 @@ def at(text: str) -> int:
 
 
 def replay(lake: Lake, start: str = "2026-11-15T00:00:00Z", stop: str = "2026-11-16T00:00:00Z", *events: str) -> Job:
-    types = frozenset(lake.connection.rules.segment_type("track", event) for event in events) or None
+    types = frozenset(lake.connection.dialect.event_table(event) for event in events) or None
     return jobs.replay(lake.connection, at(start), at(stop), types)
 
 

@@ -11,14 +11,15 @@ import pytest
 import sqlalchemy as sa
 
 from conftest import InProcess, Lake, SetClock, new_database, track
+from eventlake.audit.restore import restore, unknown_sources
+from eventlake.audit.verify import verify
 from eventlake.catalog import embedded
 from eventlake.control import database
 from eventlake.errors import ConfigurationError, DamagedError, EventLakeError, InvalidSettingsError, UnknownLakeError
+from eventlake.reports.report import path as report_path
 from eventlake.schema.types import ColumnType
 from eventlake.sync import jobs
-from eventlake.sync.restore import restore, unknown_sources
 from eventlake.sync.run import run
-from eventlake.sync.verify import verify
 from eventlake.workspace import CONFIG, Workspace
 
 # Keys cannot be given back; who held a lease and where a run was does not matter once it has ended.
@@ -359,10 +360,17 @@ def test_what_another_workspace_wrote_is_left_alone(lake: Lake) -> None:
 
 
 def older(lake: Lake) -> None:
-    """Take out of the manifests what their first form did not have."""
+    """Give the manifests their first form."""
     for path in (lake.root / "segment-data" / "commits").rglob("*.json"):
         manifest = json.loads(path.read_text())
         del manifest["connection"], manifest["version"]
+        entry = manifest["entry"]
+        files = entry.pop("files")
+        entry["data_files"] = [file for table in files for file in table["added"]]
+        entry["removed_data_files"] = [removed for table in files for removed in table["removed"]]
+        del entry["base"]
+        for change in manifest["tables"]:
+            change["segment_type"] = change.pop("table_key")
         path.write_text(json.dumps(manifest))
 
 
@@ -403,9 +411,27 @@ def test_sources_whose_names_are_guessed_alike_are_both_given_back(tmp_path: Pat
     assert sorted(one.connection.source.slug for one in restore(again, "default")) == ["src1", "web"]
 
 
+@pytest.mark.parametrize("form", ["of today", "of before"])
+def test_a_run_whose_report_is_gone_is_carried_out_after_a_restore_and_not_undone(lake: Lake, form: str) -> None:
+    lake.sync_of(track("A", "m8"))
+    lake.run(jobs.replay(lake.connection, None, None))
+    expected = {table: lake.rows(table) for table in lake.tables()}
+    last = lake.place.runs.latest(1)[0]
+    assert last.report
+    lake.place.storage.delete(report_path(last.report[0]))
+    if form == "of before":
+        older(lake)
+    again = lost(lake.workspace)
+    restore(again, "default")
+    copy = Lake(again.folder, lake.runner, clock=lake.workspace.clock)
+    copy.sync()
+    assert {table: copy.rows(table) for table in copy.tables()} == expected
+    assert verify(copy.workspace, copy.connection, copy.runner) == []
+
+
 def test_a_manifest_of_a_newer_version_is_refused_and_left_alone(lake: Lake) -> None:
     (path,) = (lake.root / "segment-data" / "commits").rglob("*.json")
-    text = path.read_text().replace('"version":2', '"version":3')
+    text = path.read_text().replace('"version":3', '"version":4')
     path.write_text(text)
     with pytest.raises(ConfigurationError, match="newer version of eventlake") as refused:
         restore(lost(lake.workspace), "default")

@@ -29,7 +29,7 @@ _BLOCK = re.compile(r"^```\n(.*?)^```", re.MULTILINE | re.DOTALL)
 _VARIES = {
     r"\b1[789]\d{17}\b": "RUN",
     r"\b[0-9a-f]{16}\b": "ID",
-    r"\b[\w-]{32}\b": "KEY",
+    r"\b[A-Za-z0-9]{32}\b": "KEY",
     r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d(\.\d+)?": "TIME",
     r"\b\d+(\.\d+)? (B|KB|MB|GB)\b": "SIZE",
     r"127\.0\.0\.1:\d+": "127.0.0.1:PORT",

@@ -16,18 +16,19 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from conftest import RECEIVED, InProcess, Lake, track
-from eventlake.archive.columnar import ColumnSizes
 from eventlake.archive.reader import ReadSizes
+from eventlake.audit.verify import verify
 from eventlake.control import database
 from eventlake.lake import ids
 from eventlake.lake.parquet import FileSizes
 from eventlake.lake.quarantine import QuarantineSizes
+from eventlake.reading.columns import ColumnSizes
+from eventlake.reading.line_reader import ReadingSizes
 from eventlake.sync import jobs
-from eventlake.sync.plan import PlanSizes
-from eventlake.sync.publish import PublishSizes
-from eventlake.sync.staged import StageSizes
-from eventlake.sync.steps import Sizes
-from eventlake.sync.verify import verify
+from eventlake.sync.shares import ShareSizes
+from eventlake.sync.work import Sizes
+from eventlake.tasks.publish import PublishSizes
+from eventlake.tasks.staged import StageSizes
 from strategies import canonical, events, json_lines, plain_line, read_exactly
 
 few = st.integers(1, 4)
@@ -39,7 +40,7 @@ def small_sizes(draw: st.DrawFn) -> Sizes:
     """Sizes at random. Limits are none of them: what is longer than a limit is treated otherwise by intent."""
     fewest = draw(few)
     return Sizes(
-        PlanSizes(
+        ShareSizes(
             bytes_per_stage_task=draw(st.integers(1, 500)),
             files_per_stage_task=draw(few),
             bytes_to_open_a_file=draw(few),
@@ -50,12 +51,18 @@ def small_sizes(draw: st.DrawFn) -> Sizes:
         ),
         StageSizes(
             read=ReadSizes(block=draw(st.integers(2, 300)), short_line=draw(st.sampled_from([0, 20, 1000]))),
-            columns=ColumnSizes(draw(few), places=draw(st.integers(1, 1000)), longest_key=draw(some)),
+            reading=ReadingSizes(
+                ColumnSizes(draw(few), places=draw(st.integers(1, 1000)), longest_key=draw(some)),
+                fewest_at_once=draw(st.sampled_from([1, 1, 3, 1000])),
+                fewest_in_group=draw(few),
+                shared_groups=draw(few),
+                learn_from=draw(few),
+                learn_from_shared=draw(few),
+                readers=draw(few),
+            ),
             quarantine=QuarantineSizes(bytes_at_once=draw(some), lines_at_once=draw(few)),
             bytes_at_once=draw(st.integers(1, 3000)),
             bytes_per_line=draw(some),
-            fewest_at_once=draw(st.sampled_from([1, 1, 3, 1000])),
-            learn_from=draw(few),
             rows_per_chunk=draw(few),
             bytes_in_buffers=draw(st.integers(0, 1000)),
             ids_per_segment=draw(few),
@@ -151,7 +158,7 @@ MANY_DIGITS = b'{"type":"track","event":"Seen","messageId":"a","timestamp":%s,"r
 
 @settings(max_examples=settings().max_examples // 2)
 @given(FILES, small_sizes())
-@example([[PLAIN], [MANY_DIGITS]], Sizes(stage=StageSizes(fewest_at_once=1)))
+@example([[PLAIN], [MANY_DIGITS]], Sizes(stage=StageSizes(reading=ReadingSizes(fewest_at_once=1))))
 def test_a_lake_is_the_same_at_any_size_of_anything(files: list[list[bytes]], sizes: Sizes) -> None:
     """Two syncs, the second of which meets copies and columns, and a replay that lacks a raw file."""
 
@@ -188,12 +195,12 @@ def numbers(lake: Lake) -> dict[str, int]:
 
 EVENTS = [track(message_id=f"m{number}", properties={"n": number}) for number in range(30)]
 EXPECTED = {f"m{number}": number for number in range(30)}
-AS_COLUMNS = StageSizes(fewest_at_once=1)
+AS_COLUMNS = StageSizes(reading=ReadingSizes(fewest_at_once=1))
 
 
 @pytest.mark.parametrize("at_once", [1, 4, 30])
 def test_each_row_has_the_values_of_its_own_line_however_many_are_read_at_once(tmp_path: Path, at_once: int) -> None:
-    sizes = StageSizes(columns=ColumnSizes(lines_at_once=at_once), fewest_at_once=1)
+    sizes = StageSizes(reading=ReadingSizes(ColumnSizes(lines_at_once=at_once), fewest_at_once=1))
     assert numbers(sync_at(tmp_path, Sizes(stage=sizes), *EVENTS)) == EXPECTED
 
 

@@ -13,21 +13,24 @@ import duckdb
 import pyarrow.parquet as pq
 import pytest
 
-from eventlake.archive import columnar
 from eventlake.archive.reader import ReadSizes
 from eventlake.events import instants
 from eventlake.lake import ids
-from eventlake.lake.layout import HOUR, LakeRules
+from eventlake.lake.dialects import SegmentDialect
+from eventlake.lake.layout import HOUR
 from eventlake.lake.quarantine import QuarantineSizes
 from eventlake.lake.staging import RECEIVED, RESCUED, place_of, read_segment
+from eventlake.reading import columns
+from eventlake.reading.line_reader import ReadingSizes
 from eventlake.schema.types import Seen
 from eventlake.storage.base import new_digest
 from eventlake.storage.local import LocalStorage
-from eventlake.sync.stage import stage
-from eventlake.sync.staged import HOURS_COUNTED, FileCount, RawFile, Scope, StageContext, StageResult, StageSizes
+from eventlake.tasks.scope import Scope
+from eventlake.tasks.stage import stage
+from eventlake.tasks.staged import HOURS_COUNTED, FileCount, RawFile, StageContext, StageResult, StageSizes
 
-ONE_BY_ONE = StageSizes(fewest_at_once=1_000_000)
-AS_COLUMNS = StageSizes(fewest_at_once=1)
+ONE_BY_ONE = StageSizes(reading=ReadingSizes(fewest_at_once=1_000_000))
+AS_COLUMNS = StageSizes(reading=ReadingSizes(fewest_at_once=1))
 either_way = pytest.mark.parametrize("sizes", [ONE_BY_ONE, AS_COLUMNS], ids=["one by one", "as columns"])
 
 DAY_MS = 1_700_006_400_000
@@ -59,7 +62,7 @@ def staged(storage: LocalStorage, files: dict[int, bytes], sizes: StageSizes = O
         storage.write(raw_file(number).path, content)
     given: dict[str, Any] = {"known_columns": {}, "column_limit": 100, "table_limit": 100, **more}
     run = f"run-{uuid.uuid4().hex}"  # what one run learned of lines is not for another
-    context = StageContext(run, storage, storage, LakeRules("src", "web"), sizes=sizes, **given)
+    context = StageContext(run, storage, storage, SegmentDialect("src", "web"), sizes=sizes, **given)
     return stage(context, [raw_file(number) for number in files])
 
 
@@ -76,18 +79,22 @@ class Row(NamedTuple):
 
 
 def rows_of(storage: LocalStorage, result: StageResult, table: str) -> list[Row]:
-    """The rows of a table as their segments number them."""
-    rows: list[Row] = []
+    return list(numbered_rows(storage, result, table).values())
+
+
+def numbered_rows(storage: LocalStorage, result: StageResult, table: str) -> dict[int, Row]:
+    """The rows of a table by the numbers of their messages."""
+    rows: dict[int, Row] = {}
     for segment in result.tables[table].segments:
-        assert segment.first_row == len(rows)
         with storage.open_input(segment.path) as source:
             batch = read_segment(source, segment)
         assert batch.num_rows == segment.rows
-        for cells in batch.to_pylist():
+        for number, cells in enumerate(batch.to_pylist(), segment.first_message):
+            assert number not in rows
             rescued = json.loads(cells.pop(RESCUED, None) or "{}")
             received = cells.pop(RECEIVED)
             found = {place_of(name).pointer: value for name, value in cells.items() if value is not None}
-            rows.append(Row(received, found, {place: entry["value"] for place, entry in rescued.items()}))
+            rows[number] = Row(received, found, {place: entry["value"] for place, entry in rescued.items()})
     assert result.tables[table].rows == len(rows)
     return rows
 
@@ -103,8 +110,8 @@ class Message(NamedTuple):
 
 
 def messages(storage: LocalStorage, result: StageResult) -> Iterator[Message]:
-    tables = {ids.table_key(name): name for name in result.tables}
-    rows = {name: rows_of(storage, result, name) for name in result.tables}
+    tables = {ids.route_hash((name,)): name for name in result.tables}
+    rows = {name: numbered_rows(storage, result, name) for name in result.tables}
     for segment in result.id_segments:
         with storage.open_input(segment.path) as source:
             found = ids.IdFile(source, segment.offset, tuple(ids.FIELDS)).read(ids.ALL, ids.FIELDS)
@@ -271,7 +278,7 @@ def test_as_much_is_kept_of_bad_lines_as_is_set(storage: LocalStorage) -> None:
 
 def test_every_attempt_writes_files_of_its_own(storage: LocalStorage) -> None:
     storage.write(raw_file(0).path, of_lines(line(1), b"bad"))
-    context = StageContext("run", storage, storage, LakeRules("src", "web"), {}, 100, 100)
+    context = StageContext("run", storage, storage, SegmentDialect("src", "web"), {}, 100, 100)
     first, second = (stage(context, [raw_file(0)]) for _ in range(2))
     assert rows_of(storage, first, "track_a") == rows_of(storage, second, "track_a")
     paths = {path for result in (first, second) for path in (result.quarantine, result.id_segments[0].path)}
@@ -382,7 +389,12 @@ def test_rows_are_written_when_there_are_many_of_a_table_or_many_bytes_of_all(st
 
 def test_ordinary_lines_are_taken_at_once_as_many_as_fit_and_odd_ones_by_themselves(storage: LocalStorage) -> None:
     def taken(lines: Sequence[bytes], **sizes: Any) -> list[int]:
-        small = {"rows_per_chunk": 1, "fewest_at_once": 4, "read": ReadSizes(block=len(lines[0]) + 1), **sizes}
+        small = {
+            "rows_per_chunk": 1,
+            "reading": ReadingSizes(fewest_at_once=4),
+            "read": ReadSizes(block=len(lines[0]) + 1),
+            **sizes,
+        }
         return segment_sizes(staged(storage, {0: of_lines(*lines)}, replace(StageSizes(), **small)))
 
     lines = [line(n, n=n) for n in range(10, 20)]
@@ -393,29 +405,33 @@ def test_ordinary_lines_are_taken_at_once_as_many_as_fit_and_odd_ones_by_themsel
     assert taken(lines, bytes_at_once=4 * (size + 5) + 1, bytes_per_line=5) == [5, 5]
     two_lines = ReadSizes(block=2 * (size + 1))
     assert taken(lines, bytes_at_once=4 * (size + 50), bytes_per_line=50, read=two_lines) == [4, 4, 1, 1]
-    assert taken(lines, fewest_at_once=10) == [10]
-    assert taken(lines, fewest_at_once=11) == [1] * 10
+    assert taken(lines, reading=ReadingSizes(fewest_at_once=10)) == [10]
+    assert taken(lines, reading=ReadingSizes(fewest_at_once=11)) == [1] * 10
     odd = [*lines[:5], lines[5].replace(b'"n":15', b'"n":15e0'), *lines[6:]]
     assert taken(odd) == [9, 1]
     assert taken([*lines, b"bad", *lines[:3]]) == [13]
 
 
 def test_keys_are_learned_from_lines_of_all_parts_of_the_first_that_are_taken(storage: LocalStorage) -> None:
-    sizes = replace(AS_COLUMNS, rows_per_chunk=1, learn_from=4)
+    few = ReadingSizes(fewest_at_once=1, fewest_in_group=1, learn_from=4)
+    sizes = replace(AS_COLUMNS, rows_per_chunk=1, reading=few)
     early, late = [line(n) for n in range(6)], [line(n, late=n) for n in range(6, 12)]
     assert segment_sizes(staged(storage, {0: of_lines(b"bad", *early[1:], *late)}, sizes)) == [11]
     one_that_is_passed_by = [*early, *late[:5], line(12, once=1)]
     assert segment_sizes(staged(storage, {0: of_lines(*one_that_is_passed_by)}, sizes)) == [11, 1]
-    sizes = replace(sizes, learn_from=100)
+    sizes = replace(sizes, reading=replace(few, learn_from=100))
     assert segment_sizes(staged(storage, {0: of_lines(*one_that_is_passed_by)}, sizes)) == [12]
 
 
 def test_what_odd_lines_have_is_known_for_the_next(storage: LocalStorage) -> None:
     lines = [*(line(n) for n in range(10, 14)), *(line(n, new=1) for n in range(14, 18))]
-    sizes = replace(
-        AS_COLUMNS, rows_per_chunk=1, learn_from=1, bytes_at_once=6 * len(lines[0]), bytes_per_line=0,
+    sizes = StageSizes(
+        rows_per_chunk=1,
+        reading=ReadingSizes(fewest_at_once=1, fewest_in_group=1, learn_from=1),
+        bytes_at_once=6 * len(lines[0]),
+        bytes_per_line=0,
         read=ReadSizes(block=len(lines[0]) + 1),
-    )  # fmt: skip
+    )
     assert segment_sizes(staged(storage, {0: of_lines(*lines)}, sizes)) == [4, 1, 1, 2]
 
 
@@ -423,7 +439,7 @@ def test_what_odd_lines_have_is_known_for_the_next(storage: LocalStorage) -> Non
 def another_duckdb(monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
     """A version of DuckDB that reads some numbers otherwise."""
     monkeypatch.setattr(duckdb, "__version__", "99.0")
-    connection = columnar.ColumnReader()._connection  # the one that all readers share
+    connection = columns.ColumnReader()._connection  # the one that all readers share
     changed = "replace(line, '12.25', '12.26')"
     connection.execute(f"CREATE MACRO json_transform(line, wanted) AS system.main.json_transform({changed}, wanted)")
     yield "99.0"

@@ -29,7 +29,7 @@ def test_segments_and_ids_of_one_file_are_read_back_from_where_they_are(tmp_path
         segments = [staged.append(batches[0], 0)]
         id_segment = staged.append_ids(messages)
         segments += [staged.append(batches[1], 3), staged.append(batches[2], 5003)]
-    assert [(segment.path, segment.first_row, segment.rows) for segment in segments] == [
+    assert [(segment.path, segment.first_message, segment.rows) for segment in segments] == [
         ("stage/one", 0, 3),
         ("stage/one", 3, 5000),
         ("stage/one", 5003, 1),

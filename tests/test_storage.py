@@ -14,6 +14,8 @@ import pytest
 
 from conftest import InProcess, Lake, SetClock, settings_for, track
 from crash_job import killed_at
+from eventlake.audit.repair import repair
+from eventlake.audit.verify import verify
 from eventlake.errors import InvalidSettingsError, PermissionMissingError, TransientError
 from eventlake.query import query
 from eventlake.runners.spark import SparkRunner
@@ -21,8 +23,6 @@ from eventlake.storage.base import Storage
 from eventlake.storage.local import LocalStorage
 from eventlake.storage.s3 import S3Options, S3Storage
 from eventlake.sync import jobs
-from eventlake.sync.repair import repair
-from eventlake.sync.verify import verify
 from servers import S3Server, free_ports
 from test_crash import filled, state
 
@@ -240,7 +240,7 @@ def test_a_lake_in_a_bucket_is_the_same_lake(s3: S3Server, bucket: str, tmp_path
     assert state(there) == state(here)
     assert verify(there.workspace, there.connection, spark) == []
 
-    (file, *_) = [file for file in there.place.ledger.data_files("src1") if file.segment_type == "track_b"]
+    (file, *_) = [file for file in there.place.ledger.data_files("src1") if file.table_key == "track_b"]
     there.place.storage.delete(file.path)
     found = verify(there.workspace, there.connection, spark)
     assert "data_file_gone" in {finding.kind for finding in found}

@@ -15,18 +15,18 @@ import pytest
 import sqlalchemy as sa
 
 from conftest import IN_BUCKETS, ON_POSTGRES, InProcess, Lake, SetClock, track
+from eventlake.audit.repair import repair
+from eventlake.audit.verify import Finding, TablePartition, verify
 from eventlake.catalog.embedded import EmbeddedCatalog
+from eventlake.commit.run_reports import save_failure
 from eventlake.errors import BusyError
 from eventlake.lake import ids
 from eventlake.lake.ids import IdFile
 from eventlake.reports import report
 from eventlake.schema.types import ColumnType
 from eventlake.sync import jobs
-from eventlake.sync.commit import save_failure
-from eventlake.sync.plan import PlanSizes
-from eventlake.sync.repair import repair
-from eventlake.sync.steps import Sizes
-from eventlake.sync.verify import Finding, Place, verify
+from eventlake.sync.shares import ShareSizes
+from eventlake.sync.work import Sizes
 
 
 def filled(folder: Path) -> Lake:
@@ -61,7 +61,7 @@ def full(tmp_path: Path, first: Path) -> Lake:
     return lake
 
 
-ELEVEN = Place("track_a", 1_794_740_400 // 3600)  # the hour of 2026-11-15, since 1970
+ELEVEN = TablePartition("track_a", 1_794_740_400 // 3600)  # the hour of 2026-11-15, since 1970
 
 
 def found(lake: Lake) -> list[Finding]:
@@ -98,7 +98,7 @@ def test_what_is_not_of_the_source_and_what_did_not_finish_makes_no_findings(ful
 
 
 def test_the_index_of_a_run_may_have_many_files(tmp_path: Path) -> None:
-    parts = Sizes(plan=PlanSizes(ids_per_share=1, ids_for_one_share=1))
+    parts = Sizes(shares=ShareSizes(ids_per_share=1, ids_for_one_share=1))
     lake = Lake(tmp_path / "workspace", InProcess(), sizes=parts)
     lake.sync_of(*(track("A", f"m{n}") for n in range(8)))
     assert len(lake.place.ledger.index_files("src1")) > 1
@@ -142,7 +142,7 @@ def test_a_table_that_is_neither_in_the_catalog_nor_whole_is_named_for_both(full
 def test_a_deleted_data_file_is_named_with_its_messages_and_comes_back(full: Lake, number: int) -> None:
     """Whether their hour is the first, the last or another one of its raw file."""
     rows = full.rows("track_a")
-    place = Place("track_a", ELEVEN.number + number - 1)
+    place = TablePartition("track_a", ELEVEN.number + number - 1)
     file = data_file(full, hour=f"1{number}")
     file.unlink()
     findings = found(full)

@@ -92,7 +92,7 @@ def running(place: Workspace, step: Callable[[], object]) -> Iterator[None]:
     ],
 )
 def test_what_waits_is_told_in_words(waiting: Waiting, told: str | None) -> None:
-    assert waiting.told("src1") == told
+    assert waiting.notice("src1") == told
 
 
 def test_that_what_is_held_cannot_be_seen_is_told_and_no_error(place: Workspace, spool: Spool) -> None:
@@ -100,7 +100,7 @@ def test_that_what_is_held_cannot_be_seen_is_told_and_no_error(place: Workspace,
     spool.lock.mkdir()
     waiting = bring(place)
     assert waiting.held == {}
-    assert "Is a directory" in str(waiting.told("src1"))
+    assert "Is a directory" in str(waiting.notice("src1"))
 
 
 # No collector runs
@@ -133,7 +133,7 @@ def test_why_the_archive_does_not_take_it_is_told(place: Workspace, spool: Spool
     place.lake().storage.write("segment-logs", b"a file where the archive should be")
     waiting = bring(place)
     assert waiting == Waiting(TWO, None, condition.load(spool).archive_problem)
-    assert "segment-logs" in str(waiting.told("src1"))
+    assert "segment-logs" in str(waiting.notice("src1"))
 
 
 # A collector runs

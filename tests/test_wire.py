@@ -15,10 +15,13 @@ import pytest
 
 import eventlake
 from conftest import InProcess, Lake, SetClock, track
+from eventlake.audit.repair import repair
+from eventlake.audit.verify import verify
 from eventlake.aws.session import AwsOptions
 from eventlake.errors import EventLakeError, InternalError, NoSpaceError, TransientError
-from eventlake.lake.ids import Share
-from eventlake.lake.layout import DatePartition, LakeRules
+from eventlake.lake.dialects import SegmentDialect
+from eventlake.lake.ids import Share, route_hash
+from eventlake.lake.layout import DatePartition
 from eventlake.lake.parquet import DataFile
 from eventlake.lake.staging import IdSegment, Segment
 from eventlake.runners import wire
@@ -30,24 +33,26 @@ from eventlake.schema.types import Seen
 from eventlake.storage.base import Storage
 from eventlake.storage.local import LocalStorage
 from eventlake.storage.s3 import S3Options, S3Storage
-from eventlake.sync import answers, jobs
-from eventlake.sync.dedupe import Count, DedupeContext, DedupeResult, Mode, combine
-from eventlake.sync.index import NewIds, ReindexContext
-from eventlake.sync.inspect import (
+from eventlake.sync import jobs
+from eventlake.sync.dedupe import combine
+from eventlake.tasks import answers
+from eventlake.tasks.dedupe import Count, DedupeContext, DedupeResult
+from eventlake.tasks.examine import (
     Difference,
+    ExamineContext,
     FileSeen,
     IndexSeen,
-    InspectContext,
     Messages,
     Nameless,
     Partition,
     Suspect,
 )
-from eventlake.sync.publish import PublishContext, Published, TableShare
-from eventlake.sync.remote_steps import STEPS, twice
-from eventlake.sync.repair import repair
-from eventlake.sync.staged import FileCount, RawFile, StageContext, StagedTable, StageResult
-from eventlake.sync.verify import verify
+from eventlake.tasks.id_files import NewIds
+from eventlake.tasks.publish import PublishContext, Published, TableShare
+from eventlake.tasks.registry import STEPS, twice
+from eventlake.tasks.reindex import ReindexContext
+from eventlake.tasks.scope import Mode
+from eventlake.tasks.staged import FileCount, RawFile, StageContext, StagedTable, StageResult
 
 TWICE = Request(STEPS["twice"], None, [1, 2, 3])
 
@@ -123,7 +128,7 @@ def test_every_step_travels_with_all_that_goes_in_and_comes_out(tmp_path: Path) 
     lake.run(jobs.replay(lake.connection, None, None))
     lake.place.storage.delete(lake.place.ledger.index_files("src1")[0].path)
     assert lake.sync()[0]["reindexed"]["messages"] == 2
-    (file, *_) = [file for file in lake.place.ledger.data_files("src1") if file.segment_type == "track_b"]
+    (file, *_) = [file for file in lake.place.ledger.data_files("src1") if file.table_key == "track_b"]
     lake.place.storage.delete(file.path)
     found = verify(lake.workspace, lake.connection, runner)
     assert "m2" in " ".join(finding.detail for finding in found)
@@ -134,8 +139,8 @@ def test_every_step_travels_with_all_that_goes_in_and_comes_out(tmp_path: Path) 
 
 def test_no_credentials_and_no_role_travel_with_the_storage(tmp_path: Path) -> None:
     options = S3Options("http://x", aws=AwsOptions("eu-west-1", "arn:aws:iam::123456789012:role/job", "external"))
-    context = InspectContext(S3Storage("s3://bucket/lake", options), S3Storage("s3://archive", options), 3600)
-    content = wire.encoded_request(Request(STEPS["inspect_raw"], context, [["segment-logs/a"]]))
+    context = ExamineContext(S3Storage("s3://bucket/lake", options), S3Storage("s3://archive", options), 3600)
+    content = wire.encoded_request(Request(STEPS["examine_raw"], context, [["segment-logs/a"]]))
     assert json.loads(content)["context"] == {
         "storage": "s3://bucket/lake",
         "archive": "s3://archive",
@@ -152,7 +157,7 @@ def test_a_request_for_another_lake_is_refused(mailbox: Mailbox, tmp_path: Path)
     """The driver works for the lake that it was submitted for, whatever a request says."""
     other = LocalStorage(str(tmp_path / "other"))
     Mailbox(LocalStorage(str(tmp_path)), "segment-stage/1", STEPS).ask(
-        1, Request(STEPS["inspect_raw"], InspectContext(other, other, 1), [["a"]])
+        1, Request(STEPS["examine_raw"], ExamineContext(other, other, 1), [["a"]])
     )
     with pytest.raises(InternalError, match="the lake is in"):
         mailbox.request(1)
@@ -263,7 +268,7 @@ def test_a_huge_file_is_not_read(tmp_path: Path, mailbox: Mailbox) -> None:
     [
         b'{"step":"system","context":null,"tasks":[1]}',
         b'{"step":"__import__","context":null,"tasks":[1]}',
-        b'{"step":"eventlake.sync.stage.stage","context":null,"tasks":[1]}',
+        b'{"step":"eventlake.tasks.stage.stage","context":null,"tasks":[1]}',
         b'{"step":"twice","context":1,"tasks":[1]}',
         b'{"step":"twice","context":null,"tasks":["1"]}',
         b'{"step":"twice","context":null}',
@@ -311,7 +316,7 @@ RUN = "1763251200000000000"
 HERE = f"segment-stage/{RUN}"
 HEX = "0123456789abcdef" * 2
 STORAGE: Storage = LocalStorage("/lake")
-RULES = LakeRules("src1", "web")
+DIALECT = SegmentDialect("src1", "web")
 RAW = [
     RawFile(0, "segment-logs/src1/1763164800000/a.gz", 10, "e1"),
     RawFile(1, "segment-logs/src1/1763164800000/b.gz", 10, "e2"),
@@ -347,7 +352,7 @@ OUTSIDE = [
 
 
 def test_what_stage_tasks_really_return_is_accepted() -> None:
-    context = StageContext(RUN, STORAGE, STORAGE, RULES, {}, 10, 10)
+    context = StageContext(RUN, STORAGE, STORAGE, DIALECT, {}, 10, 10)
     assert answers.stage(context, RAW, staged()) is None
     assert answers.stage(context, RAW, staged(quarantine=None, tables={}, id_segments=[])) is None
 
@@ -385,7 +390,7 @@ STAGE_LIES = [
 
 @pytest.mark.parametrize("result", STAGE_LIES)
 def test_a_stage_result_that_lies_is_noticed(result: StageResult) -> None:
-    assert answers.stage(StageContext(RUN, STORAGE, STORAGE, RULES, {}, 10, 10), RAW, result)
+    assert answers.stage(StageContext(RUN, STORAGE, STORAGE, DIALECT, {}, 10, 10), RAW, result)
 
 
 def test_a_part_of_the_index_that_was_made_anew_elsewhere_is_held_against_what_was_asked() -> None:
@@ -402,14 +407,17 @@ def test_a_part_of_the_index_that_was_made_anew_elsewhere_is_held_against_what_w
         assert answers.reindex(context, [], lie), lie
 
 
+TRACK_A = route_hash(("track_a",))
+
+
 def deduped(**changes: Any) -> DedupeResult:
     whole = DedupeResult(
         files={0: Count(2, 1, 0, (1 << 128) - 1)},
-        tables={7: Count(2, 1, 0, 5)},
+        routes={TRACK_A: Count(2, 1, 0, 5)},
         dropped=f"{HERE}/dropped-{HEX}",
         new_ids=NewIds(f"{HERE}/ids-{HEX}", 2, 5),
         carried=f"{HERE}/carried-{HEX}",
-        carried_rows={7: 1},
+        carried_routes={TRACK_A: 1},
     )
     return dataclasses.replace(whole, **changes)
 
@@ -433,9 +441,9 @@ def test_what_dedupe_tasks_really_return_is_accepted() -> None:
         deduped(new_ids=NewIds(f"{HERE}/ids-{HEX}", 1, 1 << 128)),
         deduped(files={0: Count(-1)}),
         deduped(files={0: Count(0, LARGE)}),
-        deduped(tables={0: Count(0, 0, -1)}),
-        deduped(tables={0: Count(0, 0, 0, -1)}),
-        deduped(carried_rows={0: -1}),
+        deduped(routes={0: Count(0, 0, -1)}),
+        deduped(routes={0: Count(0, 0, 0, -1)}),
+        deduped(carried_routes={0: -1}),
     ],
 )
 def test_a_dedupe_result_that_lies_is_noticed(result: DedupeResult) -> None:
@@ -443,10 +451,10 @@ def test_a_dedupe_result_that_lies_is_noticed(result: DedupeResult) -> None:
 
 
 def test_a_table_that_nobody_knows_is_an_error_of_ours() -> None:
-    assert combine([deduped()], {7: "track_a"}).tables == {"track_a": Count(2, 1, 0, 5)}
-    for lie in (deduped(tables={8: Count(1)}), deduped(carried_rows={8: 1})):
+    assert combine([deduped()], [("track_a",)]).tables == {"track_a": Count(2, 1, 0, 5)}
+    for lie in (deduped(routes={8: Count(1)}), deduped(carried_routes={8: 1})):
         with pytest.raises(InternalError, match="neither the lake nor this run has: 8"):
-            combine([lie], {7: "track_a"})
+            combine([lie], [("track_a",)])
 
 
 SHARE = TableShare("track_a", (), ())
@@ -461,7 +469,7 @@ FILE = DataFile(
     1763251200000000,
     1763251200000001,
 )
-PUBLISH = PublishContext(RUN, STORAGE, RULES, (), (), (), False)
+PUBLISH = PublishContext(RUN, STORAGE, DIALECT, (), (), (), False)
 
 
 def published(**changes: Any) -> list[Published]:
@@ -471,7 +479,7 @@ def published(**changes: Any) -> list[Published]:
 def test_what_publish_tasks_really_return_is_accepted() -> None:
     assert answers.publish(PUBLISH, [SHARE], published()) is None
     assert answers.publish(PUBLISH, [SHARE, SHARE], published() * 2) is None  # two parts of one table
-    by_day = dataclasses.replace(PUBLISH, rules=dataclasses.replace(RULES, date_partition=DatePartition.DAY))
+    by_day = dataclasses.replace(PUBLISH, dialect=dataclasses.replace(DIALECT, date_partition=DatePartition.DAY))
     path = FILE.path.replace("/hr=00", "")
     assert answers.publish(by_day, [SHARE], published(partition=("2025-11-16",), path=path)) is None
 
@@ -494,7 +502,7 @@ def test_what_publish_tasks_really_return_is_accepted() -> None:
         published(path=FILE.path.replace("hr=00", "hr=01")),
         published(path=FILE.path.replace("hr=00", "hr=01"), partition=("2025-11-16", "01")),
         published(path=FILE.path.replace("-1.parquet", "-2.parquet")),
-        published(segment_type="track_b", path=FILE.path.replace("track_a", "track_b")),
+        published(table_key="track_b", path=FILE.path.replace("track_a", "track_b")),
         published(partition=("2025-11-16",)),
         published(rows=-1),
         published(size=LARGE),
@@ -508,7 +516,7 @@ def test_a_publish_result_that_lies_is_noticed(result: list[Published]) -> None:
     assert answers.publish(PUBLISH, [SHARE], result)
 
 
-INSPECT = InspectContext(STORAGE, STORAGE, 3600)
+INSPECT = ExamineContext(STORAGE, STORAGE, 3600)
 
 
 class Inspected(NamedTuple):
@@ -522,7 +530,7 @@ class Inspected(NamedTuple):
     "case",
     [
         Inspected(
-            answers.inspect_files,
+            answers.examine_files,
             ["a", "b"],
             [[FileSeen("a", HEX, Messages(1, 2)), FileSeen("b", None)]],
             [
@@ -533,14 +541,14 @@ class Inspected(NamedTuple):
             ],
         ),
         Inspected(
-            answers.inspect_index,
+            answers.examine_index,
             "a",
             [IndexSeen(None), IndexSeen(None, "damaged"), IndexSeen([Partition(1, -1, Messages(1, 2))])],
             [IndexSeen([Partition(1, 1, Messages(-1, 2))]), IndexSeen([Partition(1, 1, Messages(1, 1 << 128))])],
         ),
         Inspected(
             answers.difference,
-            Suspect("track_a", 1, (), ()),
+            Suspect("track_a", 1, (), (), (("track_a",),)),
             [Difference(1, [b"x"], 1, ["m1"])],
             [Difference(-1, [], 0, []), Difference(0, [], LARGE, [])],
         ),

@@ -142,6 +142,12 @@ class StagingLostError(TransientError):
     code = "staging_lost"
 
 
+class OvertakenError(TransientError):
+    """Another run was committed on top of what a run had been made for."""
+
+    code = "overtaken"
+
+
 class LeaseLostError(TransientError):
     """A run stood still for so long that another took its place."""
 

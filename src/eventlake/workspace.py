@@ -21,9 +21,11 @@ from eventlake.control.admission import Admission
 from eventlake.control.connections import Connection, Connections, no_lake
 from eventlake.control.leases import Leases
 from eventlake.control.ledger import Ledger
+from eventlake.control.replays import Replays
 from eventlake.control.runs import History, Runs
 from eventlake.control.sources import Sources
 from eventlake.errors import ConfigurationError, InvalidSettingsError, NotFoundError
+from eventlake.lake.dialects import SegmentDialect
 from eventlake.settings import (
     DEFAULT_LAKE,
     S3_ROOT,
@@ -127,7 +129,9 @@ class Workspace:
 
     @cached_property
     def connections(self) -> Connections:
-        return Connections(self.engine, self.sources, tuple(self.settings.all_lakes), self.clock.now)
+        return Connections(
+            self.engine, self.sources, dict.fromkeys(self.settings.all_lakes, SegmentDialect), self.clock.now
+        )
 
     @property
     def archive(self) -> Storage:
@@ -213,6 +217,10 @@ class Lake:
     @cached_property
     def ledger(self) -> Ledger:
         return Ledger(self.workspace.engine, self.name)
+
+    @cached_property
+    def replays(self) -> Replays:
+        return Replays(self.workspace.engine, self.name)
 
     @cached_property
     def leases(self) -> Leases:

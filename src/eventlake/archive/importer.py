@@ -19,7 +19,7 @@ from eventlake.archive import layout
 from eventlake.archive.reader import Lines, UnreadableFileError, read_lines
 from eventlake.errors import InvalidSettingsError
 from eventlake.events import instants
-from eventlake.schema import exact_json
+from eventlake.reading import exact_json
 from eventlake.storage.base import Storage, new_digest
 
 _PIECE = 1 << 20  # bytes copied at a time

@@ -78,7 +78,7 @@ def code_of(error: Exception) -> str:
     return str(response.get("Error", {}).get("Code", "")) if isinstance(response, dict) else ""
 
 
-def told(error: Exception, what: str, options: AwsOptions) -> EventLakeError | None:
+def explained(error: Exception, what: str, options: AwsOptions) -> EventLakeError | None:
     """The error to raise instead; None if this one does not come from AWS or its library."""
     name = type(error).__name__
     operation = getattr(error, "operation_name", "")

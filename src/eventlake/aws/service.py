@@ -4,7 +4,7 @@ import functools
 from collections.abc import Collection
 from typing import Any
 
-from eventlake.aws.refusals import code_of, told
+from eventlake.aws.refusals import code_of, explained
 from eventlake.aws.session import AwsOptions, client
 from eventlake.errors import InvalidSettingsError
 
@@ -45,7 +45,7 @@ class Service:
                 raise
             if code_of(error) in _NO_SUCH_THING:
                 raise InvalidSettingsError(f"could not {what}: {error}", fix=self._hint) from error
-            problem = told(error, what, self._options)
+            problem = explained(error, what, self._options)
             if problem is None:
                 raise
             raise problem from error

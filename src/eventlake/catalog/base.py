@@ -17,7 +17,7 @@ class CatalogTable:
     database: str
     name: str
     source_id: str
-    segment_type: str
+    table_key: str
     location: str
     partition_keys: tuple[str, ...]
     schema: TableSchema
@@ -30,7 +30,7 @@ class TableChange:
     database: str
     table: str
     source_id: str
-    segment_type: str
+    table_key: str
     location: str
     partition_keys: tuple[str, ...]
     added: tuple[Column, ...] = ()
@@ -42,7 +42,7 @@ class TableChange:
 def unchanged(table: CatalogTable) -> TableChange:
     """The table as it is."""
     return TableChange(
-        table.database, table.name, table.source_id, table.segment_type, table.location, table.partition_keys
+        table.database, table.name, table.source_id, table.table_key, table.location, table.partition_keys
     )
 
 

@@ -13,7 +13,7 @@ Described = dict[str, Any]
 """What Glue's API takes and gives."""
 
 SOURCE = "eventlake.source_id"  # a table without it is not ours
-SEGMENT_TYPE = "eventlake.segment_type"
+TABLE_KEY = "eventlake.segment_type"
 _POINTER = "eventlake.pointer"
 _HISTORY = "eventlake.history"
 _INCOMPLETE = "eventlake.incomplete"  # until all partitions that it began with are there
@@ -104,7 +104,7 @@ def changed(table: Described | None, change: TableChange, location: str, *, run_
             known[name]["Type"] = new_type.value
             _remember(known[name], "retyped", old, run_id, at)
     ours = {"EXTERNAL": "TRUE", "classification": "parquet"}
-    ours |= {SOURCE: change.source_id, SEGMENT_TYPE: change.segment_type}
+    ours |= {SOURCE: change.source_id, TABLE_KEY: change.table_key}
     if table is None and change.partitions:
         ours[_INCOMPLETE] = "true"
     return {
@@ -166,7 +166,7 @@ def catalog_table(table: Described, root: str) -> CatalogTable:
         table["DatabaseName"],
         table["Name"],
         parameters[SOURCE],
-        parameters.get(SEGMENT_TYPE, table["Name"]),
+        parameters.get(TABLE_KEY, table["Name"]),
         storage["Location"].removeprefix(f"{root}/"),
         tuple(keys_of(table)),
         TableSchema(

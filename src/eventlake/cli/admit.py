@@ -10,7 +10,7 @@ from eventlake.cli.load import run_all
 from eventlake.cli.state import JsonFlag, LakeOption
 from eventlake.errors import InvalidSettingsError
 from eventlake.settings import DEFAULT_LAKE
-from eventlake.sync import asked
+from eventlake.sync import requests
 from eventlake.workspace import Workspace
 
 
@@ -35,8 +35,8 @@ def drop(
         _show(place, as_json)
         return
     lake = place.lake(name)
-    job, found = asked.drop(lake, table), asked.table_named(lake, table)
-    rows = sum(file.rows for file in lake.ledger.data_files(found.source_id, found.segment_type))
+    job, found = requests.drop(lake, table), requests.table_named(lake, table)
+    rows = sum(file.rows for file in lake.ledger.data_files(found.source_id, found.table_key))
     if not yes:
         output.talk.print(
             f"{table} has {rows:,} rows. They leave the lake, and events for them are left out from now on. The raw "
@@ -68,19 +68,19 @@ def allow(
         raise InvalidSettingsError(
             "allow needs names, or --refused", fix=f"`eventlake allow {name} NAME…`; see `eventlake drop --list`"
         )
-    run_all(place, [asked.allow(place.lake(connection.lake), connection, names or None)], as_json)
+    run_all(place, [requests.allow(place.lake(connection.lake), connection, names or None)], as_json)
 
 
 def _show(place: Workspace, as_json: bool) -> None:
     shown: list[dict[str, Any]] = []
     for connection in place.connections.all():
-        table_name, source_id = connection.rules.table_name, connection.source.id
+        table_name, source_id = connection.dialect.table_name, connection.source.id
         admission = place.lake(connection.lake).admission
         common = {"source": connection.name}
         shown += [
             {
                 **common,
-                "table": table_name(t.segment_type),
+                "table": table_name(t.table_key),
                 "state": "dropped",
                 "rows": t.rows,
                 "at": output.moment(t.at),
@@ -90,7 +90,7 @@ def _show(place: Workspace, as_json: bool) -> None:
         shown += [
             {
                 **common,
-                "table": table_name(t.segment_type),
+                "table": table_name(t.table_key),
                 "state": "refused",
                 "lines": t.lines,
                 "runs": t.runs,

@@ -6,14 +6,14 @@ from pathlib import Path
 
 from eventlake.archive import layout as archive_layout
 from eventlake.cli import output, state
+from eventlake.commit.ownership import refuse_unknown
 from eventlake.errors import NoSpaceError, SetupError, StagingDeniedError, UploadDeniedError
 from eventlake.lake.layout import COMMITS, STAGE
 from eventlake.reports.report import time_text
 from eventlake.reports.words import count
+from eventlake.runners.class_cache import find_class_cache, make_class_cache
 from eventlake.runners.java import java_home
-from eventlake.runners.quick_start import find_archive, make_archive
-from eventlake.sync.ownership import refuse_unknown
-from eventlake.sync.remote_steps import twice
+from eventlake.tasks.registry import twice
 from eventlake.workspace import Lake
 
 ROOM = 1_000_000_000  # bytes; a sync needs about the size of its raw files
@@ -123,10 +123,10 @@ def archive(place: Lake, *, make: bool) -> str:
     settings, log = place.settings.runner, state.spark_log(place)
     if settings.kind != "spark" or not settings.master.startswith("local"):
         raise SkippedStep("is for Spark on this machine")
-    found = find_archive()
+    found = find_class_cache()
     if found is None and not make:
         raise SkippedStep("`eventlake doctor --quick-start` lets Spark start sooner, for 70 MB of disk")
-    found = found or make_archive(log)
+    found = found or make_class_cache(log)
     if found is None:
-        raise SkippedStep(f"this Java made no class archive; {log} may tell why")
+        raise SkippedStep(f"this Java made no class cache; {log} may tell why")
     return str(found)

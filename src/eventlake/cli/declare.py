@@ -21,7 +21,7 @@ def declare(place: Lake, table: CatalogTable | None, texts: list[str]) -> None:
     new: list[declared.Declared] = []
     for text in texts:
         try:
-            one = declared.parse(f"{table.segment_type}:{text}")
+            one = declared.parse(f"{table.table_key}:{text}")
         except ValueError as error:
             raise InvalidSettingsError(str(error), fix="for example --set properties.total=decimal") from error
         if len(one) != 1:
@@ -54,7 +54,7 @@ def type_reasons(place: Lake, table: CatalogTable, runs: Iterable[str]) -> dict[
 def declarations_for(place: Lake, table: CatalogTable) -> list[str]:
     """What is declared for columns that the table may get."""
     rules = _connection_of(place, table).settings.type_rules
-    return [str(one) for one in rules.declared if one.table in ("", table.segment_type)]
+    return [str(one) for one in rules.declared if one.table in ("", table.table_key)]
 
 
 def _connection_of(place: Lake, table: CatalogTable) -> Connection:

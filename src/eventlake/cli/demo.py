@@ -17,11 +17,11 @@ from eventlake.control.connections import Connection
 from eventlake.control.sources import Source
 from eventlake.demo.events import Recipe, write_archive
 from eventlake.reports.words import count
+from eventlake.runners.base import Runner
 from eventlake.schema.names import RESCUED_COLUMN
 from eventlake.settings import DEFAULT_LAKE
 from eventlake.sync import jobs
 from eventlake.sync.run import run
-from eventlake.sync.steps import Runner
 from eventlake.workspace import Workspace
 
 SOURCE = "shop"

@@ -27,7 +27,7 @@ class Step(NamedTuple):
 
 def doctor(
     quick_start: Annotated[
-        bool, typer.Option("--quick-start", help="Make a class archive, from which Spark starts sooner.")
+        bool, typer.Option("--quick-start", help="Make a class cache, from which Spark starts sooner.")
     ] = False,
     expire_staging: Annotated[
         bool, typer.Option("--expire-staging", help="Give the bucket a rule that removes staging files after 14 days.")

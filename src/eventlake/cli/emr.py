@@ -18,8 +18,8 @@ def package(name: LakeOption = DEFAULT_LAKE, as_json: JsonFlag = False) -> None:
     if runner.kind == "spark":
         raise InvalidSettingsError(f"the lake {name!r} does not run on EMR", fix='set runner = "emr"; see docs/aws.md')
     made = provided(runner, state.surroundings(place))
-    told = {"archive": storage.full(made.archive), "entry": storage.full(made.entry), "uploaded": made.is_new}
+    made_of = {"archive": storage.full(made.tarball), "entry": storage.full(made.entry), "uploaded": made.is_new}
     if as_json:
-        output.print_json(told)
+        output.print_json(made_of)
     else:
-        output.talk.print(f"{'Uploaded' if made.is_new else 'It is there:'} {told['archive']}")
+        output.talk.print(f"{'Uploaded' if made.is_new else 'It is there:'} {made_of['archive']}")

@@ -12,14 +12,14 @@ from eventlake.cli.connections import Name, assignments
 from eventlake.cli.report_view import show_report
 from eventlake.cli.state import JsonFlag, LakeOption, WaitOption
 from eventlake.collector.bring import bring
+from eventlake.commit.ownership import refuse_unknown
 from eventlake.errors import BusyError, EventLakeError, InvalidSettingsError, NotFoundError
 from eventlake.events import instants
 from eventlake.reports.words import count, either
 from eventlake.settings import DEFAULT_LAKE
-from eventlake.sync import asked, jobs
+from eventlake.sync import jobs, requests
+from eventlake.sync.carry_out import carry_out
 from eventlake.sync.jobs import Job
-from eventlake.sync.ownership import refuse_unknown
-from eventlake.sync.run import run
 from eventlake.workspace import Workspace
 
 Slug = Annotated[str, typer.Argument(metavar="SLUG", help="The source.")]
@@ -70,7 +70,7 @@ def sync(
     you like. With --json the lines of the reports are printed.
     """
     place = state.workspace()
-    work = asked.syncs(place.connections, names or ())
+    work = requests.syncs(place.connections, names or ())
     if not work:
         for lake in place.lakes.values():
             refuse_unknown(lake)  # a database that was lost knows no source
@@ -83,8 +83,11 @@ def sync(
         run_all(place, work, as_json, wait)
     finally:  # also after a sync that failed: what was acknowledged must not seem lost
         for source in {job.connection.source.id: job.connection.source for job in work}.values():
-            if told := waiting.told(source.id):
-                output.talk.print(output.printable(f"{source.slug}: {told}"))
+            if held := waiting.notice(source.id):
+                output.talk.print(output.printable(f"{source.slug}: {held}"))
+        for job in work:
+            if left := requests.unfinished_replay(place.lake(job.connection.lake), job.connection):
+                output.talk.print(output.printable(f"{job.connection.name}: {left}"))
 
 
 def replay(
@@ -104,18 +107,27 @@ def replay(
         list[str] | None,
         typer.Option("--set", metavar="KEY=VALUE", help="With --all: write all tables anew with this setting."),
     ] = None,
+    resume: Annotated[bool, typer.Option("--resume", help="Continue a replay that was interrupted.")] = False,
     wait: WaitOption = 0,
     as_json: JsonFlag = False,
 ) -> None:
     """Load a period again from the raw archive.
 
     Whole partitions are written anew. What is loaded already is not added again: a replay of what is in the lake
-    changes nothing but brings rescued values into columns whose type was corrected, and lost files back.
+    changes nothing but brings rescued values into columns whose type was corrected, and lost files back. Syncs may go
+    on meanwhile. A long period is loaded in parts of several days, each with a report.
 
     Example: eventlake replay web --from 2026-11-01 --to 2026-11-03 --event "Order Completed"
     """
     place = state.workspace()
     connection = place.connections.get(name)
+    if resume:
+        if everything or start or stop or events or settings:
+            raise InvalidSettingsError(
+                "--resume continues the replay that was interrupted", fix="leave out the period, the events and --set"
+            )
+        run_all(place, [requests.rest_of_replay(place.lake(connection.lake), connection)], as_json, wait)
+        return
     if everything and (start or stop):
         raise InvalidSettingsError("--all and a period exclude each other", fix="give --all, or --from")
     if settings:
@@ -123,7 +135,7 @@ def replay(
             raise InvalidSettingsError("--set concerns all tables", fix="give --all with it, and no --event")
         job = jobs.rebuild(place.connections.preview(name, assignments(settings)))
     elif everything:
-        job = asked.replay(place.lake(connection.lake), connection, None, None, events)
+        job = requests.replay(place.lake(connection.lake), connection, None, None, events)
     elif start:
         begin, end = _time(start), _time(stop) if stop else place.clock.now()
         if begin >= end:
@@ -131,7 +143,7 @@ def replay(
             raise InvalidSettingsError(
                 f"--from {start} is not before {until}", fix="--to is not included in the period"
             )
-        job = asked.replay(place.lake(connection.lake), connection, begin, end, events)
+        job = requests.replay(place.lake(connection.lake), connection, begin, end, events)
     else:
         raise InvalidSettingsError("a replay needs a period", fix="give --from, or --from and --to, or --all")
     run_all(place, [job], as_json, wait)
@@ -155,7 +167,7 @@ def retype(
     Example: eventlake retype web.track_order_completed properties_revenue "decimal(38,6)"
     """
     place = state.workspace()
-    job = asked.retype(place.lake(name), table, column, new_type)
+    job = requests.retype(place.lake(name), table, column, new_type)
     if job is None:
         output.talk.print(f"{table}: {column} is {new_type} already; there is nothing to do.")
         return
@@ -170,7 +182,7 @@ def run_all(place: Workspace, work: list[Job], as_json: bool, wait: float = 0) -
         for job in work:
             name = job.connection.name
             try:
-                lines = state.patiently(wait, name, partial(_run, place, job, runners))
+                reports = state.patiently(wait, name, partial(_run, place, job, runners, as_json))
             except EventLakeError as error:
                 failed.append(error)
                 if as_json and not isinstance(error, BusyError):  # then the latest run is another's
@@ -178,12 +190,7 @@ def run_all(place: Workspace, work: list[Job], as_json: bool, wait: float = 0) -
                 if len(work) > 1:
                     output.talk.print(output.printable(f"{name}: {error}"), style="red")
                 continue
-            is_partly |= "failed_files" in lines[0]
-            if as_json:
-                for line in lines:
-                    output.print_json(line)
-            else:
-                show_report(name, lines)
+            is_partly |= any("failed_files" in lines[0] for lines in reports)
     if len(failed) == len(work):
         raise failed[0]
     if failed or is_partly:
@@ -191,14 +198,32 @@ def run_all(place: Workspace, work: list[Job], as_json: bool, wait: float = 0) -
 
 
 def _print_failure(place: Workspace, job: Job) -> None:
-    for ended in place.lake(job.connection.lake).runs.latest(1, job.connection.source.id):
-        for line in ended.report or ():
-            output.print_json(line)
+    latest = place.lake(job.connection.lake).runs.latest(100, job.connection.source.id)
+    ended = next((run for run in latest if run.kind == job.kind), None)  # a sync may have begun beside a replay
+    for line in (ended and ended.report) or ():
+        output.print_json(line)
 
 
-def _run(place: Workspace, job: Job, runners: state.Runners) -> list[dict[str, Any]]:
-    with runners.of(job.connection.lake) as runner, output.progress() as report:
-        return run(place, job, runner, report)
+def _run(place: Workspace, job: Job, runners: state.Runners, as_json: bool) -> list[list[dict[str, Any]]]:
+    """The reports of a job, each shown as soon as its run has ended."""
+    reports: list[list[dict[str, Any]]] = []
+
+    def watch(step: str, done: int, tasks: int) -> None:
+        bars(step, done, tasks)  # those of the run that is going on
+
+    with runners.of(job.connection.lake) as runner:
+        runs = carry_out(place, job, runner, watch)
+        while True:
+            with output.progress() as bars:
+                lines = next(runs, None)
+            if lines is None:
+                return reports
+            reports.append(lines)
+            if as_json:
+                for line in lines:
+                    output.print_json(line)
+            else:
+                show_report(job.connection.name, lines)
 
 
 def _time(text: str) -> int:

@@ -50,7 +50,7 @@ def tables(name: LakeOption = DEFAULT_LAKE, as_json: JsonFlag = False) -> None:
 
 
 def _summary(place: Lake, table: CatalogTable) -> dict[str, Any]:
-    files = place.ledger.data_files(table.source_id, table.segment_type)
+    files = place.ledger.data_files(table.source_id, table.table_key)
     return {
         "database": table.database,
         "table": table.name,

@@ -3,11 +3,11 @@
 from collections.abc import Iterator
 
 from eventlake.archive import layout as archive
+from eventlake.audit.restore import Restored, unknown_sources
+from eventlake.audit.restore import restore as restore_lake
 from eventlake.cli import output, state
 from eventlake.cli.state import JsonFlag
 from eventlake.reports.words import count
-from eventlake.sync.restore import Restored, unknown_sources
-from eventlake.sync.restore import restore as restore_lake
 from eventlake.workspace import CONFIG, Workspace
 
 

@@ -12,8 +12,8 @@ import typer
 from eventlake import library
 from eventlake.cli import output
 from eventlake.errors import BusyError, EventLakeError, InvalidSettingsError, NotFoundError
+from eventlake.runners.base import Runner
 from eventlake.runners.choice import Surroundings
-from eventlake.sync.steps import Runner
 from eventlake.workspace import Lake, Workspace
 
 JsonFlag = Annotated[bool, typer.Option("--json", help="Print JSON for scripts instead of tables.")]

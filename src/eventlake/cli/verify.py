@@ -5,14 +5,14 @@ from typing import Annotated
 
 import typer
 
+from eventlake.audit.repair import repair
+from eventlake.audit.verify import Finding
+from eventlake.audit.verify import verify as verify_connection
 from eventlake.cli import output, state
 from eventlake.cli.state import JsonFlag, WaitOption
+from eventlake.commit.ownership import refuse_unknown
 from eventlake.control.connections import Connection
 from eventlake.reports.words import count
-from eventlake.sync.ownership import refuse_unknown
-from eventlake.sync.repair import repair
-from eventlake.sync.verify import Finding
-from eventlake.sync.verify import verify as verify_connection
 from eventlake.workspace import Workspace
 
 

@@ -15,7 +15,7 @@ from urllib.parse import parse_qs, unquote
 
 import msgspec
 
-from eventlake.collector import documents, intake
+from eventlake.collector import intake, sdk_settings
 from eventlake.collector.addresses import Addresses
 from eventlake.collector.counters import Counters
 from eventlake.collector.group_commit import GroupCommit, NotStoredError
@@ -109,7 +109,7 @@ class Collector:
         except Exception as error:  # a mistake of ours must not tell what was sent, nor stop the process
             self.counters.add("errors")
             sys.stderr.write(f"a request met a mistake of the collector: {type(error).__name__}\n")
-            answer = _told(500, "internal_error", "the events are not stored; send them again later")
+            answer = _refusal(500, "internal_error", "the events are not stored; send them again later")
         length = (b"content-length", str(len(answer.body)).encode())
         headers = [*answer.headers, length, *_CORS]
         if answer.status in _BODY_MAY_BE_UNREAD:
@@ -124,10 +124,10 @@ class Collector:
         if method in ("GET", "HEAD"):
             return await self._get(request, path)
         if method != "POST":
-            return _told(405, "method_not_allowed", "use POST, or GET for images and settings")
+            return _refusal(405, "method_not_allowed", "use POST, or GET for images and settings")
         if path in _CALL_OF or path in _BATCHES or path == "/v1/validate":
             return await self._post(request, path, receive)
-        return _told(404, "not_found", "there is nothing here; see docs/collector.md for the routes")
+        return _refusal(404, "not_found", "there is nothing here; see docs/collector.md for the routes")
 
     async def _get(self, request: _Request, path: str) -> Answer:
         if path == "/health":
@@ -142,29 +142,29 @@ class Collector:
             return self._settings(unquote(settings.group(1)), request)
         if path == "/sourceConfig":
             return self._source_config(request)
-        return _told(404, "not_found", "there is nothing here; see docs/collector.md for the routes")
+        return _refusal(404, "not_found", "there is nothing here; see docs/collector.md for the routes")
 
     def _health(self) -> Answer:
         if self.log.is_failing:
-            return _told(503, "service_unavailable", "the disk refuses events")
+            return _refusal(503, "service_unavailable", "the disk refuses events")
         problems = self.status.problems()
         return Answer(200, _encode({"status": "degraded", "problems": problems})) if problems else _HEALTHY
 
     def _settings(self, key: str, request: _Request) -> Answer:
         if self.keys.holder(key) is None:
-            return _told(404, "invalid_write_key", "there is no such write key")
+            return _refusal(404, "invalid_write_key", "there is no such write key")
         public = self.addresses.public(request.scope, request.header(b"host"))
         if public is None:
-            return _told(421, "misdirected_request", "the collector has another address: see --public-url")
-        return Answer(200, _encode(documents.segment_settings(key, public)))
+            return _refusal(421, "misdirected_request", "the collector has another address: see --public-url")
+        return Answer(200, _encode(sdk_settings.segment_settings(key, public)))
 
     def _source_config(self, request: _Request) -> Answer:
         query = parse_qs(request.scope["query_string"].decode("latin-1"))
         key = request.key or query.get("writeKey", [""])[0]
         holder = self.keys.holder(key)
         if holder is None:
-            return _told(401, "invalid_write_key", "there is no such write key")
-        return Answer(200, _encode(documents.rudderstack_config(key, holder)))
+            return _refusal(401, "invalid_write_key", "there is no such write key")
+        return Answer(200, _encode(sdk_settings.rudderstack_config(key, holder)))
 
     async def _pixel(self, request: _Request, call: str) -> Answer:
         """Store what an image's address says. The answer is the image, whatever that is."""
@@ -188,9 +188,9 @@ class Collector:
             sent = intake.batch(body) if path in _BATCHES else intake.single(body)
         except BadRequestError as error:
             self._refuse(request.key, error.code, str(error))
-            return _told(400, error.code, str(error))
+            return _refusal(400, error.code, str(error))
         except TimeoutError:
-            return _told(408, "timeout", f"the body did not come within {BODY_SECONDS:g} seconds")
+            return _refusal(408, "timeout", f"the body did not come within {BODY_SECONDS:g} seconds")
         return await self._take(request, sent, _CALL_OF.get(path), from_client=bool(request.header(b"origin")))
 
     async def _take(self, request: _Request, sent: Intake, call: str | None, *, from_client: bool) -> Answer:
@@ -198,12 +198,12 @@ class Collector:
         holder = self.keys.holder(key) if key else None
         if holder is None:
             self._refuse(None, "invalid_write_key", "no write key, or one that is not known")
-            return _told(401, "invalid_write_key", "give a write key, in Basic authentication or as writeKey")
+            return _refusal(401, "invalid_write_key", "give a write key, in Basic authentication or as writeKey")
         wait = self.rate.wait(holder.source_id)
         if wait:
             self.counters.add("requests_limited", source=holder.source_id)
             seconds = str(wait).encode()
-            return _told(429, "too_many_requests", f"come again in {wait} seconds")._replace(
+            return _refusal(429, "too_many_requests", f"come again in {wait} seconds")._replace(
                 headers=(_JSON, (b"retry-after", seconds), (b"x-ratelimit-reset", seconds))
             )
         now = self.clock.now()
@@ -215,7 +215,7 @@ class Collector:
             records, rejected = intake.checked(sent, reception)
         except BadRequestError as error:
             self._refuse(key, error.code, str(error))
-            return _told(400, error.code, str(error))
+            return _refusal(400, error.code, str(error))
         if self.strict and rejected:
             return self._rejected(holder, now, rejected, key)
         if records:
@@ -223,9 +223,9 @@ class Collector:
                 await self.log.append([record.line() for record in records])
             except NotStoredError:
                 self.counters.add("storage_errors", source=holder.source_id)
-                return _told(503, "service_unavailable", "the events are not stored; send them again later")._replace(
-                    headers=(_JSON, (b"retry-after", b"10"))
-                )
+                return _refusal(
+                    503, "service_unavailable", "the events are not stored; send them again later"
+                )._replace(headers=(_JSON, (b"retry-after", b"10")))
             self.counters.add("events_stored", len(records), holder.source_id)
         return self._rejected(holder, now, rejected, key) if rejected else _SUCCESS
 
@@ -248,11 +248,11 @@ class Collector:
         key = request.key or sent.write_key
         holder = self.keys.holder(key) if key else None
         if holder is None:
-            return _told(401, "invalid_write_key", "give a write key, in Basic authentication or as writeKey")
+            return _refusal(401, "invalid_write_key", "give a write key, in Basic authentication or as writeKey")
         try:
             _, rejected = intake.checked(sent, Reception(holder.source_id, self.clock.now()))
         except BadRequestError as error:
-            return _told(400, error.code, str(error))
+            return _refusal(400, error.code, str(error))
         return Answer(200, _encode({"valid": not rejected, "errors": _shown(rejected)}))
 
     def _refuse(self, key: str | None, code: str, message: str) -> None:
@@ -274,7 +274,7 @@ def _without_key(reject: Reject, key: str | None) -> Reject:
     return reject._replace(message=message, sample=sample)
 
 
-def _told(status: int, code: str, message: str) -> Answer:
+def _refusal(status: int, code: str, message: str) -> Answer:
     return Answer(status, _encode({"success": False, "code": code, "message": message}))
 
 

@@ -9,8 +9,8 @@ from collections.abc import Iterator
 
 from msgspec import Raw
 
-from eventlake.schema import exact_json
-from eventlake.schema.exact_json import NotJsonError
+from eventlake.reading import exact_json
+from eventlake.reading.exact_json import NotJsonError
 
 _SPACE = re.compile(r"[ \t\n\r]*")
 _read = json.JSONDecoder(parse_int=str, parse_float=str).raw_decode  # only where a value ends is of interest

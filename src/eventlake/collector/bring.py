@@ -30,7 +30,7 @@ class Waiting(NamedTuple):
     problem: str | None = None  # why it cannot be written to the archive
     unseen: str | None = None  # why it is not known what is missing
 
-    def told(self, source_id: str) -> str | None:
+    def notice(self, source_id: str) -> str | None:
         """For people; None if nothing of this source waits."""
         if self.unseen:
             return f"what the collector holds cannot be seen: {self.unseen}"

@@ -17,8 +17,8 @@ from eventlake.collector.log import Record, message_hash
 from eventlake.events import checks
 from eventlake.events.checks import Problem
 from eventlake.events.stamps import Reception, stamped, with_type
-from eventlake.schema import exact_json
-from eventlake.schema.exact_json import NotJsonError
+from eventlake.reading import exact_json
+from eventlake.reading.exact_json import NotJsonError
 
 # Segment's limits.
 MAX_EVENT = 32 << 10

@@ -20,8 +20,8 @@ from eventlake.errors import EventLakeError, TransientError
 from eventlake.events import instants
 from eventlake.lake import ids
 from eventlake.lake.ids import Ids
-from eventlake.schema import exact_json
-from eventlake.schema.exact_json import NotJsonError
+from eventlake.reading import exact_json
+from eventlake.reading.exact_json import NotJsonError
 from eventlake.storage.base import Storage
 
 AT_ONCE = 1_000_000  # messages in a file that is made

@@ -53,7 +53,7 @@ class Roller:
                 insist = time.monotonic() - (self._failing_since or time.monotonic()) < _INSISTING
                 for mended in mend(self._recent, storage, since=since, insist=insist):
                     self._tell_of(mended)
-                self._told(roll(waiting[0], storage, self._recent))
+                self._count(roll(waiting[0], storage, self._recent))
         except Exception as error:  # whatever it is, the collector goes on, and what it has is in its logs
             problem = error.problem if isinstance(error, EventLakeError) else f"{type(error).__name__}: {error}"
             self._tell(f"cannot write to the archive: {problem}; trying again, nothing is lost")
@@ -76,7 +76,7 @@ class Roller:
             self._condition = Condition(self._condition.roll_seconds, problem)
             condition.save(self._spool, self._condition)
 
-    def _told(self, rolled: Rolled) -> None:
+    def _count(self, rolled: Rolled) -> None:
         for source, number in rolled.archived.items():
             self._counters.add("events_archived", number, source)
         for source, number in rolled.copies.items():

@@ -13,7 +13,7 @@ REMEMBERED = 2000  # refused tables of a source: anybody with a write key can ma
 class DroppedTable(NamedTuple):
     """A table that was dropped. As long as this stands, its events are left out."""
 
-    segment_type: str
+    table_key: str
     rows: int
     run_id: str
     at: int
@@ -22,7 +22,7 @@ class DroppedTable(NamedTuple):
 class RefusedTable(NamedTuple):
     """A new table for which there was no room; its lines are in quarantine."""
 
-    segment_type: str
+    table_key: str
     lines: int
     runs: int  # in which it was refused
     at: int  # when it was refused last
@@ -32,7 +32,7 @@ class Decisions(NamedTuple):
     """What a run changes. Recording it twice has no further effect."""
 
     dropped: list[DroppedTable] = []  # noqa: RUF012 # nobody changes it
-    allowed: list[str] = []  # noqa: RUF012 # segment types whose rules are taken away
+    allowed: list[str] = []  # noqa: RUF012 # keys of tables whose rules are taken away
     refused: list[RefusedTable] | None = None  # all that are remembered from now on; None if that stays as it is
 
 
@@ -49,7 +49,7 @@ class Admission:
 
     def _select(self, table: sa.Table, source_id: str) -> list[dict[str, Any]]:
         fields = [column for column in table.c if column.name not in ("lake", "source_id")]
-        query = sa.select(*fields).where(*_of(table, self._lake, source_id)).order_by(table.c.segment_type)
+        query = sa.select(*fields).where(*_of(table, self._lake, source_id)).order_by(table.c.table_key)
         with self._engine.connect() as connection:
             return [dict(row._mapping) for row in connection.execute(query)]
 
@@ -65,7 +65,7 @@ def record(connection: sa.Connection, lake: str, source_id: str, decisions: Deci
     if decisions.allowed:
         old = [{"old": name} for name in decisions.allowed]
         ours = _of(rules, lake, source_id)
-        connection.execute(rules.delete().where(*ours, rules.c.segment_type == sa.bindparam("old")), old)
+        connection.execute(rules.delete().where(*ours, rules.c.table_key == sa.bindparam("old")), old)
     db.upsert(connection, rules, [{**table._asdict(), **of_source} for table in decisions.dropped])
     if decisions.refused is not None:
         connection.execute(refused.delete().where(*_of(refused, lake, source_id)))
@@ -76,9 +76,9 @@ def remembered(
     before: Iterable[RefusedTable], lines: Mapping[str, int], at: int, *, allowed: Collection[str] = ()
 ) -> list[RefusedTable]:
     """What is remembered after a run that refused some lines: first of all names that come again and again."""
-    known = {table.segment_type: table for table in before if table.segment_type not in allowed}
+    known = {table.table_key: table for table in before if table.table_key not in allowed}
     for name, count in lines.items():
         old = known.get(name)
         known[name] = RefusedTable(name, count + old.lines if old else count, old.runs + 1 if old else 1, at)
-    ranked = sorted(known.values(), key=lambda table: (-table.runs, -table.lines, table.segment_type))
+    ranked = sorted(known.values(), key=lambda table: (-table.runs, -table.lines, table.table_key))
     return ranked[:REMEMBERED]

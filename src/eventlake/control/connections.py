@@ -1,6 +1,6 @@
 """Connections: which sources go to which lakes, and how."""
 
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from typing import NamedTuple
 
 import sqlalchemy as sa
@@ -9,7 +9,7 @@ from eventlake.control import database as db
 from eventlake.control.settings import FIXED_ONCE_LOADED, ConnectionSettings, changed
 from eventlake.control.sources import Source, Sources
 from eventlake.errors import InvalidSettingsError, NotFoundError
-from eventlake.lake.layout import LakeRules
+from eventlake.lake.dialects import Dialect, SegmentDialect
 from eventlake.schema.names import RESERVED_DATABASES, database_name
 from eventlake.settings import DEFAULT_LAKE
 
@@ -21,6 +21,7 @@ class Connection(NamedTuple):
     lake: str
     enabled: bool
     settings: ConnectionSettings
+    speaks: type[Dialect] = SegmentDialect
 
     @property
     def name(self) -> str:
@@ -32,9 +33,10 @@ class Connection(NamedTuple):
         return f"{self.source.slug}/{self.lake}"
 
     @property
-    def rules(self) -> LakeRules:
+    def dialect(self) -> Dialect:
+        """How events become tables."""
         settings = self.settings
-        return LakeRules(
+        return self.speaks(
             source_folder=self.source.slug if settings.partition_by_slug else self.source.id,
             database=settings.database,
             table_prefix=settings.table_prefix,
@@ -44,9 +46,11 @@ class Connection(NamedTuple):
 
 
 class Connections:
-    """The connections that a workspace database knows; `lakes` are the names of the lakes that there are."""
+    """The connections that a workspace database knows; `lakes` are the names of the lakes, with their dialects."""
 
-    def __init__(self, engine: sa.Engine, sources: Sources, lakes: Collection[str], now: Callable[[], int]) -> None:
+    def __init__(
+        self, engine: sa.Engine, sources: Sources, lakes: Mapping[str, type[Dialect]], now: Callable[[], int]
+    ) -> None:
         self._engine = engine
         self._sources = sources
         self._lakes = lakes
@@ -129,7 +133,7 @@ class Connections:
         wanted = base._replace(enabled=True, settings=changed(settings, changes or {}))
         self._check(wanted, before)
         with self._engine.begin() as connection:
-            self._put(connection, wanted)
+            self._put(connection, wanted, is_there=before is not None)
         return wanted
 
     def restore(self, source_id: str, lake: str, slug: str, name: str, settings: ConnectionSettings) -> Connection:
@@ -138,9 +142,8 @@ class Connections:
             if known.source.id == source_id:
                 return self.put_back(known._replace(settings=settings))
         sources = [source for source in self._sources.all() if source.id == source_id]
-        wanted = Connection(
-            sources[0] if sources else self._sources.new(slug, source_id=source_id, name=name), lake, True, settings
-        )
+        source = sources[0] if sources else self._sources.new(slug, source_id=source_id, name=name)
+        wanted = Connection(source, lake, True, settings, self._dialect(lake))
         with self._engine.begin() as connection:
             if not sources:
                 self._sources.insert_without_key(connection, wanted.source)
@@ -191,18 +194,19 @@ class Connections:
         return wanted
 
     def _new(self, source: Source, lake: str) -> Connection:
-        return Connection(source, lake, True, ConnectionSettings(database=database_name(source.slug)))
+        settings = ConnectionSettings(database=database_name(source.slug))
+        return Connection(source, lake, True, settings, self._dialect(lake))
 
-    def _put(self, connection: sa.Connection, wanted: Connection) -> None:
-        row = {
-            "source_id": wanted.source.id,
-            "lake": wanted.lake,
-            "enabled": wanted.enabled,
-            "connected": True,
-            "settings": wanted.settings.model_dump(mode="json"),
-            "created_at": self._now(),
-        }
-        db.upsert(connection, db.connections, [row])
+    def _dialect(self, lake: str) -> type[Dialect]:
+        return self._lakes.get(lake, SegmentDialect)  # a lake that is no longer in the settings has none
+
+    def _put(self, connection: sa.Connection, wanted: Connection, *, is_there: bool = False) -> None:
+        row = {"enabled": wanted.enabled, "connected": True, "settings": wanted.settings.model_dump(mode="json")}
+        if is_there:  # with the last run that it knows
+            connection.execute(db.connections.update().where(_here(wanted)).values(row))
+        else:
+            key = {"source_id": wanted.source.id, "lake": wanted.lake, "created_at": self._now()}
+            connection.execute(db.connections.insert().values(row | key))
 
     def _copied(self, origin: Connection, target: Connection) -> ConnectionSettings:
         """The settings of one connection for another. What a database is called belongs to its source."""
@@ -251,10 +255,11 @@ class Connections:
         sources = {source.id: source for source in self._sources.all()}
         with self._engine.connect() as connection:
             rows = connection.execute(sa.select(db.connections).where(condition)).all()
-        found = [
-            Connection(sources[row.source_id], row.lake, row.enabled, ConnectionSettings.model_validate(row.settings))
-            for row in rows
-        ]
+        found = []
+        for row in rows:
+            settings = ConnectionSettings.model_validate(row.settings)
+            source = sources[row.source_id]
+            found.append(Connection(source, row.lake, row.enabled, settings, self._dialect(row.lake)))
         return sorted(found, key=lambda one: (one.source.slug, one.lake != DEFAULT_LAKE, one.lake))
 
 

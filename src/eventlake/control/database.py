@@ -37,6 +37,7 @@ connections = sa.Table(  # a source in a lake
     sa.Column("connected", sa.Boolean, nullable=False),  # else only its tables are still there
     sa.Column("settings", sa.JSON, nullable=False),
     sa.Column("created_at", sa.BigInteger, nullable=False),
+    sa.Column("last_run", sa.String),  # that was recorded in the ledger
 )
 
 write_keys = sa.Table(
@@ -88,7 +89,7 @@ data_files = sa.Table(
     sa.Column("lake", sa.String, primary_key=True),
     sa.Column("path", sa.String, primary_key=True),
     sa.Column("source_id", sa.String, nullable=False, index=True),
-    sa.Column("segment_type", sa.String, nullable=False),
+    sa.Column("table_key", sa.String, nullable=False),
     sa.Column("partition", sa.JSON, nullable=False),
     sa.Column("rows", sa.BigInteger, nullable=False),
     sa.Column("size", sa.BigInteger, nullable=False),
@@ -124,7 +125,7 @@ dropped_tables = sa.Table(  # the rules that keep tables out
     metadata,
     sa.Column("lake", sa.String, primary_key=True),
     sa.Column("source_id", sa.String, primary_key=True),
-    sa.Column("segment_type", sa.String, primary_key=True),
+    sa.Column("table_key", sa.String, primary_key=True),
     sa.Column("rows", sa.BigInteger, nullable=False),
     sa.Column("run_id", sa.String, nullable=False),
     sa.Column("at", sa.BigInteger, nullable=False),
@@ -135,10 +136,23 @@ refused_tables = sa.Table(  # names for which there was no room; as many as are 
     metadata,
     sa.Column("lake", sa.String, primary_key=True),
     sa.Column("source_id", sa.String, primary_key=True),
-    sa.Column("segment_type", sa.String, primary_key=True),
+    sa.Column("table_key", sa.String, primary_key=True),
     sa.Column("lines", sa.BigInteger, nullable=False),
     sa.Column("runs", sa.Integer, nullable=False),
     sa.Column("at", sa.BigInteger, nullable=False),
+)
+
+replays = sa.Table(  # that are not finished
+    "replays",
+    metadata,
+    sa.Column("lake", sa.String, primary_key=True),
+    sa.Column("source_id", sa.String, primary_key=True),
+    sa.Column("asked_from", sa.BigInteger),
+    sa.Column("asked_to", sa.BigInteger),
+    sa.Column("start", sa.BigInteger, nullable=False),  # of what is left
+    sa.Column("table_keys", sa.JSON(none_as_null=True)),
+    sa.Column("parts", sa.Integer, nullable=False),
+    sa.Column("done", sa.Integer, nullable=False),
 )
 
 leases = sa.Table(  # who runs a connection
@@ -176,7 +190,7 @@ def connect(address: str, folder: Path) -> sa.Engine:
         ) from error
     if is_file:
         sa.event.listen(engine, "connect", _prepare_sqlite)
-    sa.event.listen(engine, "handle_error", _told)
+    sa.event.listen(engine, "handle_error", _explained)
     migrate(engine)
     return engine
 
@@ -196,7 +210,7 @@ def _url(address: str) -> sa.URL:
     return url
 
 
-def _told(failure: sa.engine.ExceptionContext) -> BaseException | None:
+def _explained(failure: sa.engine.ExceptionContext) -> BaseException | None:
     """Let every user of the database see errors that say who must act; what is left alone is a mistake of ours."""
     error = str(failure.original_exception)
     problem = f"the workspace database does not answer: {error}"

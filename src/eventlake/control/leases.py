@@ -1,6 +1,8 @@
-"""One run per source at a time, on however many machines: leases in the workspace database.
+"""Who runs a source, on however many machines: leases in the workspace database.
 
-Whoever runs a source holds its lease and renews it as long as it lives. A holder that died or froze loses the lease
+One sync of a source in a lake at a time, one replay beside it, one commit at a time.
+
+Whoever runs a source holds a lease and renews it as long as it lives. A holder that died or froze loses the lease
 when its time is over, or at once if the process was one of this machine and is gone. Each holder gets a number higher
 than the last one's. What a run makes the truth is checked against that number in the same transaction, so a holder that
 froze for longer than its lease, and wakes up after another took over, cannot change anything any more.
@@ -9,10 +11,12 @@ froze for longer than its lease, and wakes up after another took over, cannot ch
 import os
 import socket
 import threading
-from collections.abc import Iterator
+import time
+from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager, suppress
+from enum import Enum
 from pathlib import Path
-from typing import NamedTuple
+from typing import NamedTuple, Protocol
 
 import sqlalchemy as sa
 
@@ -21,6 +25,9 @@ from eventlake.errors import BusyError, EventLakeError, LeaseLostError
 from eventlake.events import instants
 
 SECONDS = 60.0  # after which a machine that no longer answers counts as dead
+COMMIT_PATIENCE = 30.0  # seconds that a sync waits for the commit of a replay
+_LOOK_EVERY = 0.1  # seconds
+_WAIT = "wait until it ends; see `eventlake runs`"
 
 
 class Holder(NamedTuple):
@@ -77,12 +84,45 @@ class Lease:
                 fix="see `eventlake runs` for what the other did, then run it again",
             )
 
+    def is_of(self, name: str, fence: int) -> bool:
+        return (self._name, self.fence) == (name, fence)
+
     def release(self) -> None:
         with self._engine.begin() as connection:
             connection.execute(self._mine().values(expires_at=0))
 
     def _mine(self) -> sa.Update:
         return db.leases.update().where(db.leases.c.name == self._name, db.leases.c.fence == self.fence)
+
+
+class Lane(Enum):
+    """What of a connection is held."""
+
+    SYNC = ""  # by a sync, from its beginning to its end, and by everything else that commits
+    REPLAY = "/replay"  # by a replay, which commits nothing before it has the other as well
+    COMMIT = "/commit"  # by a replay that waits for a sync to end: no other sync begins meanwhile
+
+
+class Hold(Protocol):
+    """One lease or several."""
+
+    def confirm(self) -> None: ...
+
+    def confirm_in(self, connection: sa.Connection) -> None: ...
+
+
+class Together(NamedTuple):
+    """Leases that a run needs together."""
+
+    leases: tuple[Lease, ...]
+
+    def confirm(self) -> None:
+        for lease in self.leases:
+            lease.confirm()
+
+    def confirm_in(self, connection: sa.Connection) -> None:
+        for lease in self.leases:
+            lease.confirm_in(connection)
 
 
 class Leases:
@@ -94,9 +134,69 @@ class Leases:
         self._seconds = seconds
 
     @contextmanager
-    def held(self, source_id: str) -> Iterator[Lease]:
-        """Hold a source in this lake; raises BusyError that tells who else holds it."""
-        lease = self._taken(f"{source_id}/{self._lake}")
+    def held(self, source_id: str, lane: Lane = Lane.SYNC) -> Iterator[Lease]:
+        """Hold a lane of a source in this lake; raises BusyError that tells who else holds it.
+
+        A sync that meets a replay which is about to commit waits for that, some seconds at most.
+        """
+        with self._kept(self._for_sync(source_id) if lane is Lane.SYNC else self._taken(source_id, lane)) as lease:
+            yield lease
+
+    @contextmanager
+    def committing(
+        self, source_id: str, replay: Lease, waiting: Callable[[], None] | None = None
+    ) -> Iterator[Together]:
+        """Let a replay commit: no sync is running, and none begins.
+
+        If one is running, it is waited for, and `waiting` is called meanwhile; without that, BusyError is raised.
+        """
+        with (
+            self._kept(self._patiently(source_id, Lane.COMMIT, waiting)) as commit,
+            self._kept(self._patiently(source_id, Lane.SYNC, waiting)) as sync,
+        ):
+            yield Together((replay, commit, sync))
+
+    def other_holder(self, source_id: str, lane: Lane, mine: Collection[Lease] = ()) -> Holder | None:
+        """Who else holds a lane now."""
+        name = self._name(source_id, lane)
+        with self._engine.connect() as connection:
+            now = db.now(connection)
+            found = connection.execute(sa.select(db.leases).where(db.leases.c.name == name)).first()
+        if found is None or found.expires_at <= now or any(lease.is_of(name, found.fence) for lease in mine):
+            return None
+        holder = Holder(found.host, found.pid)
+        return None if holder.is_gone else holder
+
+    def _name(self, source_id: str, lane: Lane) -> str:
+        return f"{source_id}/{self._lake}{lane.value}"
+
+    def _for_sync(self, source_id: str) -> Lease:
+        """The lane of syncs, after a replay that commits."""
+        deadline = time.monotonic() + COMMIT_PATIENCE
+        while True:
+            committing = self.other_holder(source_id, Lane.COMMIT)
+            if committing is None:
+                try:
+                    return self._taken(source_id, Lane.SYNC)
+                except BusyError:
+                    if not self.other_holder(source_id, Lane.COMMIT):  # it did not come in between
+                        raise
+            elif time.monotonic() >= deadline:
+                raise BusyError(f"a replay of this source is being committed: {committing}", fix=_WAIT)
+            time.sleep(_LOOK_EVERY)
+
+    def _patiently(self, source_id: str, lane: Lane, waiting: Callable[[], None] | None) -> Lease:
+        while True:
+            try:
+                return self._taken(source_id, lane)
+            except BusyError:
+                if waiting is None:
+                    raise
+                waiting()
+                time.sleep(_LOOK_EVERY)
+
+    @contextmanager
+    def _kept(self, lease: Lease) -> Iterator[Lease]:
         ended = threading.Event()
         renewal = threading.Thread(target=self._renew, args=(lease, ended), daemon=True)
         renewal.start()
@@ -113,17 +213,18 @@ class Leases:
             with suppress(EventLakeError):  # a database that is away comes back; whether it was in time shows then
                 lease.confirm()
 
-    def _taken(self, name: str) -> Lease:
-        me = Holder.myself()
+    def _taken(self, source_id: str, lane: Lane) -> Lease:
+        me, name = Holder.myself(), self._name(source_id, lane)
         while True:
             with self._engine.connect() as connection:
                 now = db.now(connection)
                 found = connection.execute(sa.select(db.leases).where(db.leases.c.name == name)).first()
             if found and found.expires_at > now and not Holder(found.host, found.pid).is_gone:
+                what = "another sync or replay" if lane is Lane.SYNC else "a replay, or what excludes one,"
                 raise BusyError(
-                    f"another sync or replay of this source is running: {Holder(found.host, found.pid)}, since "
+                    f"{what} of this source is running: {Holder(found.host, found.pid)}, since "
                     f"{instants.to_text(found.since)}",
-                    fix="wait until it ends; see `eventlake runs`",
+                    fix=_WAIT,
                 )
             fence = found.fence if found else 0
             row = {**me._asdict(), "fence": fence + 1, "since": now, "expires_at": now + int(self._seconds * 1_000_000)}

@@ -9,7 +9,8 @@ import sqlalchemy as sa
 from eventlake.control import admission
 from eventlake.control import database as db
 from eventlake.control.admission import Decisions
-from eventlake.control.leases import Lease
+from eventlake.control.leases import Hold
+from eventlake.errors import OvertakenError
 
 
 class LoadedFile(NamedTuple):
@@ -37,7 +38,7 @@ class LakeFile(NamedTuple):
 
     path: str
     source_id: str
-    segment_type: str
+    table_key: str
     partition: list[str]
     rows: int
     size: int
@@ -57,21 +58,40 @@ class IndexFile(NamedTuple):
     synced_at: int
 
 
+class TableFiles(msgspec.Struct):
+    """What one run does to the data files of one table."""
+
+    table_key: str
+    added: list[LakeFile] = []
+    removed: list[str] = []
+
+
 class Entry(msgspec.Struct):
-    """What one run changes in the ledger. Recording it twice has no further effect."""
+    """What one run changes in the ledger. Recording it twice has no further effect.
+
+    `base` is the run that was recorded last when this one was made: on top of another it must not be recorded.
+    """
 
     run_id: str
     source_id: str
     at: int
     report: list[dict[str, Any]]
     raw_files: list[LoadedFile] = []
-    data_files: list[LakeFile] = []
-    removed_data_files: list[str] = []
+    files: list[TableFiles] = []
     index_files: list[IndexFile] = []
     removed_index_files: list[str] = []
     quarantine_files: list[str] = []
     source_settings: dict[str, Any] | None = None
     decisions: Decisions = Decisions()
+    base: str | None = None
+
+    @property
+    def data_files(self) -> list[LakeFile]:
+        return [file for table in self.files for file in table.added]
+
+    @property
+    def removed_data_files(self) -> list[str]:
+        return [path for table in self.files for path in table.removed]
 
 
 class Ledger:
@@ -83,8 +103,8 @@ class Ledger:
         """The raw files of a source that were loaded, by path."""
         return {row["path"]: LoadedFile(**row) for row in self._select(db.raw_files, source_id=source_id)}
 
-    def data_files(self, source_id: str, segment_type: str | None = None) -> list[LakeFile]:
-        of_table = {} if segment_type is None else {"segment_type": segment_type}
+    def data_files(self, source_id: str, table_key: str | None = None) -> list[LakeFile]:
+        of_table = {} if table_key is None else {"table_key": table_key}
         return [LakeFile(**row) for row in self._select(db.data_files, source_id=source_id, **of_table)]
 
     def index_files(self, source_id: str) -> list[IndexFile]:
@@ -103,6 +123,12 @@ class Ledger:
         with self._engine.connect() as connection:
             return [dict(row._mapping) for row in connection.execute(query)]
 
+    def paths(self, source_id: str) -> set[str]:
+        """The files of a source in the lake."""
+        of_source = {"source_id": source_id}
+        tables = (db.data_files, db.index_files, db.quarantine_files)
+        return {row["path"] for table in tables for row in self._select(table, **of_source)}
+
     def has_data(self, source_id: str) -> bool:
         return self._has(db.data_files.c.lake == self._lake, db.data_files.c.source_id == source_id)
 
@@ -115,17 +141,45 @@ class Ledger:
         with self._engine.connect() as connection:
             return bool(connection.scalar(sa.select(sa.exists().where(*conditions))))
 
+    def last_run(self, source_id: str) -> str | None:
+        """The run of a source that was recorded last."""
+        ours = self._connection(source_id)
+        with self._engine.connect() as connection:
+            found: str | None = connection.scalar(sa.select(db.connections.c.last_run).where(ours))
+        return found
+
+    def set_last_run(self, source_id: str, run_id: str | None) -> None:
+        """Let the next run be on top of this one: for a run that was made so, and is put back."""
+        with self._engine.begin() as connection:
+            connection.execute(db.connections.update().where(self._connection(source_id)).values(last_run=run_id))
+
+    def refuse_overtaken(self, entry: Entry) -> None:
+        """Raise OvertakenError if another run was recorded since this one was made."""
+        last = self.last_run(entry.source_id)
+        if last not in (entry.base, entry.run_id):
+            raise _overtaken(entry)
+
+    def _connection(self, source_id: str) -> sa.ColumnElement[bool]:
+        return sa.and_(db.connections.c.lake == self._lake, db.connections.c.source_id == source_id)
+
     def forget(self, source_id: str) -> None:
         """Know nothing of a source in this lake any more, nor of its runs: for building all of it anew."""
         tables = (db.raw_files, db.data_files, db.index_files, db.quarantine_files)
         with self._engine.begin() as connection:
-            for table in (*tables, db.dropped_tables, db.refused_tables, db.runs):
+            for table in (*tables, db.dropped_tables, db.refused_tables, db.replays, db.runs):
                 connection.execute(table.delete().where(table.c.lake == self._lake, table.c.source_id == source_id))
+            connection.execute(db.connections.update().where(self._connection(source_id)).values(last_run=None))
 
-    def record(self, entry: Entry, lease: Lease) -> None:
-        """Make a run's changes the truth, all at once, if the source is still held."""
+    def record(self, entry: Entry, hold: Hold) -> None:
+        """Make a run's changes the truth, all at once, if the source is still held and nothing came in between."""
         with self._engine.begin() as connection:
-            lease.confirm_in(connection)
+            hold.confirm_in(connection)
+            ours = self._connection(entry.source_id)
+            last = db.connections.c.last_run
+            on_top = sa.or_(last.is_not_distinct_from(entry.base), last == entry.run_id)
+            noted = db.connections.update().where(ours, on_top).values(last_run=entry.run_id)
+            if connection.execute(noted).rowcount != 1:
+                raise _overtaken(entry)
             self._delete(connection, db.data_files, entry.removed_data_files)
             self._delete(connection, db.index_files, entry.removed_index_files)
             here = {"lake": self._lake}
@@ -136,11 +190,19 @@ class Ledger:
             db.upsert(connection, db.quarantine_files, [{"path": path, **of_run} for path in entry.quarantine_files])
             admission.record(connection, self._lake, entry.source_id, entry.decisions)
             if entry.source_settings is not None:
-                ours = sa.and_(db.connections.c.lake == self._lake, db.connections.c.source_id == entry.source_id)
                 connection.execute(db.connections.update().where(ours).values(settings=entry.source_settings))
+                pending = sa.and_(db.replays.c.lake == self._lake, db.replays.c.source_id == entry.source_id)
+                connection.execute(db.replays.delete().where(pending))  # it was made for the partitions of before
 
     def _delete(self, connection: sa.Connection, table: sa.Table, paths: Iterable[str]) -> None:
         keys = [{"old": path} for path in paths]
         if keys:
             here = sa.and_(table.c.lake == self._lake, table.c.path == sa.bindparam("old"))
             connection.execute(table.delete().where(here), keys)
+
+
+def _overtaken(entry: Entry) -> OvertakenError:
+    return OvertakenError(
+        f"another run was recorded after run {entry.run_id} had been made for what was there before",
+        fix="run it again: nothing of it was published",
+    )

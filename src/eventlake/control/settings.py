@@ -5,7 +5,8 @@ from typing import Annotated, Any, Literal
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, field_validator
 
 from eventlake.errors import InvalidSettingsError
-from eventlake.lake.layout import DatePartition, TableNaming
+from eventlake.lake.dialects import TableNaming
+from eventlake.lake.layout import DatePartition
 from eventlake.schema import declared
 from eventlake.schema.declared import TypeRules
 

@@ -3,6 +3,7 @@
 import hashlib
 import re
 import secrets
+import string
 from collections.abc import Callable
 from typing import NamedTuple
 
@@ -12,6 +13,10 @@ from eventlake.control import database as db
 from eventlake.errors import InvalidSettingsError, NotFoundError
 
 _SLUG = re.compile(r"[a-z0-9][a-z0-9_-]{0,99}")
+
+# Write keys have no dash: one at the beginning would be taken for an option, by us and by others.
+_KEY_LETTERS = string.ascii_letters + string.digits
+_KEY_LENGTH = 32
 
 
 class Source(NamedTuple):
@@ -90,7 +95,7 @@ class Sources:
             return self._new_key(connection, source.id)
 
     def _new_key(self, connection: sa.Connection, source_id: str) -> str:
-        key = secrets.token_urlsafe(24)
+        key = "".join(secrets.choice(_KEY_LETTERS) for _ in range(_KEY_LENGTH))
         row = {"key_hash": key_hash(key), "source_id": source_id, "created_at": self._now()}
         connection.execute(db.write_keys.insert().values(row))
         return key

@@ -38,12 +38,12 @@ FIELDS: dict[str, str] = {
     "high": "<u8",
     "low": "<u8",
     "received": "<i8",  # microseconds since 1970
-    "table": "<u8",  # see table_key
+    "route": "<u8",  # see route_hash
     "digest": "<u4",  # of the raw line: decides between copies received at the same instant
     "file": "<u4",  # which raw file of the run
-    "row": "<u4",  # which row of its table in the staged file
+    "number": "<u4",  # which message of the staged file
 }
-INDEX_FIELDS = ("high", "low", "received", "table")
+INDEX_FIELDS = ("high", "low", "received", "route")
 
 
 def message_hash(message_id: str) -> bytes:
@@ -54,9 +54,9 @@ def content_hash(content: bytes) -> bytes:
     return hashlib.blake2b(content, digest_size=16).digest()
 
 
-def table_key(segment_type: str) -> int:
-    """A table as a number that is the same in every run."""
-    return int.from_bytes(hashlib.blake2b(segment_type.encode(), digest_size=8).digest(), "big")
+def route_hash(route: tuple[str, ...]) -> int:
+    """The tables of a message as a number that is the same in every run."""
+    return int.from_bytes(hashlib.blake2b("\n".join(route).encode(), digest_size=8).digest(), "big")
 
 
 class Share(NamedTuple):

@@ -1,10 +1,7 @@
-"""Where everything lies in the lake, and what tables are called."""
+"""Where everything lies in the lake."""
 
-from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from enum import Enum
-
-from eventlake.schema import names
 
 DATA = "segment-data/data"
 REPORTS = "segment-data/reports"
@@ -58,40 +55,3 @@ _FORMATS = {
     DatePartition.YEAR_MONTH_DAY: (("year", "%Y"), ("month", "%m"), ("day", "%d")),
     DatePartition.DAY: (("day", "%Y-%m-%d"),),
 }
-
-
-class TableNaming(Enum):
-    PREFIXED = "prefixed"  # track_order_completed
-    PLAIN = "plain"  # order_completed
-
-
-@dataclass(frozen=True)
-class LakeRules:
-    """How the events of one source become folders and tables."""
-
-    source_folder: str  # the source's id, or its slug
-    database: str
-    table_prefix: str = ""
-    date_partition: DatePartition = DatePartition.DAY_HOUR
-    naming: TableNaming = TableNaming.PREFIXED
-
-    def segment_type(self, call: str, event: str) -> str:
-        """The type of an event, as folders name it: `identify`, `track_order_completed`."""
-        if call != "track":
-            return call
-        name = names.event_name(event)
-        # In plain naming, a track event called "Page" must not land among the page calls.
-        plain = self.naming is TableNaming.PLAIN and name not in (
-            "identify",
-            "page",
-            "screen",
-            "group",
-            "alias",
-        )
-        return names.shortened(name if plain else f"track_{name}", names.MAX_TABLE_LENGTH)
-
-    def table_name(self, segment_type: str) -> str:
-        return f"{self.table_prefix}_{segment_type}" if self.table_prefix else segment_type
-
-    def location(self, segment_type: str) -> str:
-        return f"{DATA}/{self.source_folder}/segment_type={segment_type}"

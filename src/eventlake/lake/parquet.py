@@ -8,7 +8,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from eventlake.lake.layout import LakeRules
+from eventlake.lake.dialects import Dialect
 from eventlake.storage.base import Storage, new_digest
 
 # Version 2.6 gives INT64 microseconds in UTC, not the INT96 that Iceberg and others refuse. Hourly files are small, and
@@ -34,7 +34,7 @@ DEFAULT_SIZES = FileSizes()
 class DataFile(NamedTuple):
     """A data file of the lake; `path` is where it will lie, `written` where it is before the commit."""
 
-    segment_type: str
+    table_key: str
     partition: tuple[str, ...]
     path: str
     written: str
@@ -66,16 +66,16 @@ class PartitionedWriter:
     def __init__(
         self,
         storage: Storage,
-        rules: LakeRules,
-        segment_type: str,
+        dialect: Dialect,
+        table_key: str,
         *,
         folder: str,
         stem: str,
         sizes: FileSizes = DEFAULT_SIZES,
     ) -> None:
         self._storage = storage
-        self._rules = rules
-        self._segment_type = segment_type
+        self._dialect = dialect
+        self._table_key = table_key
         self._folder = folder
         self._stem = stem
         self._sizes = sizes
@@ -88,7 +88,7 @@ class PartitionedWriter:
         received = rows.column("received_at").cast(pa.int64()).combine_chunks()
         order = pc.sort_indices(received)
         rows, micros = rows.take(order), received.take(order).to_numpy()
-        numbers = micros // self._rules.date_partition.width
+        numbers = micros // self._dialect.date_partition.width
         starts: Any = np.flatnonzero(np.append(True, numbers[1:] != numbers[:-1]))
         for start, stop in zip(starts, [*starts[1:], len(numbers)], strict=True):
             self._append(int(numbers[start]), rows.slice(start, stop - start), micros[start:stop])
@@ -114,7 +114,7 @@ class PartitionedWriter:
 
     def close(self) -> list[DataFile]:
         """Finish the open files; returns all that were written so far."""
-        layout = self._rules.date_partition
+        layout = self._dialect.date_partition
         for file in self._open.values():
             file.writer.close()
             content = file.content.getvalue()
@@ -126,9 +126,9 @@ class PartitionedWriter:
             values = layout.values(file.number)
             self._files.append(
                 DataFile(
-                    self._segment_type,
+                    self._table_key,
                     values,
-                    f"{self._rules.location(self._segment_type)}/{layout.folder(values)}/{file.name}",
+                    f"{self._dialect.location(self._table_key)}/{layout.folder(values)}/{file.name}",
                     written,
                     file.rows,
                     content.size,

@@ -34,13 +34,13 @@ def place_of(field: str) -> Place:
 
 
 class Segment(NamedTuple):
-    """Some rows of one table in a staged file."""
+    """Rows of one table in a staged file, one for each of some messages that follow each other there."""
 
     path: str
     offset: int
     size: int
     unpacked_size: int
-    first_row: int
+    first_message: int  # its number in the staged file
     rows: int
 
 
@@ -67,7 +67,7 @@ class StagedFile:
     ) -> None:
         self._sink.close()
 
-    def append(self, rows: pa.RecordBatch, first_row: int) -> Segment:
+    def append(self, rows: pa.RecordBatch, first_message: int) -> Segment:
         # Packed as one piece: Arrow's own way, buffer by buffer, takes longer than all the rest for a small segment.
         unpacked = pa.BufferOutputStream()
         with pa.ipc.new_stream(unpacked, rows.schema) as writer:
@@ -76,7 +76,7 @@ class StagedFile:
         packed = _CODEC.compress(content)
         offset = self._sink.tell()
         self._sink.write(packed)
-        return Segment(self.path, offset, packed.size, content.size, first_row, rows.num_rows)
+        return Segment(self.path, offset, packed.size, content.size, first_message, rows.num_rows)
 
     def append_ids(self, messages: ids.Ids) -> IdSegment:
         offset = self._sink.tell()

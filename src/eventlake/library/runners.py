@@ -6,9 +6,9 @@ from threading import Lock
 from typing import Protocol, Self
 
 from eventlake.errors import BusyError
+from eventlake.runners.base import Runner
 from eventlake.runners.choice import Surroundings, runner_of
-from eventlake.sync.remote_steps import STEPS
-from eventlake.sync.steps import Runner
+from eventlake.tasks.registry import STEPS
 from eventlake.workspace import Lake, Workspace
 
 

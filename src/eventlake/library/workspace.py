@@ -10,6 +10,8 @@ from typing import Any, Self
 import pyarrow as pa
 
 from eventlake import workspace as opened
+from eventlake.audit.repair import repair
+from eventlake.audit.verify import Finding, verify
 from eventlake.catalog.base import CatalogTable
 from eventlake.collector.bring import bring
 from eventlake.control.connections import Connection
@@ -17,22 +19,20 @@ from eventlake.errors import CancelledError, EventLakeError, InvalidSettingsErro
 from eventlake.library.report import Report
 from eventlake.library.runners import Runners
 from eventlake.query import query
+from eventlake.runners.base import Progress, Runner, no_progress
 from eventlake.runners.spark import SparkRunner
 from eventlake.runners.spark_tables import SparkTable, register
 from eventlake.settings import DEFAULT_LAKE, Settings
-from eventlake.sync import asked, jobs
+from eventlake.sync import jobs, requests
+from eventlake.sync.carry_out import carry_out
 from eventlake.sync.jobs import Job
-from eventlake.sync.repair import repair
-from eventlake.sync.run import run
-from eventlake.sync.steps import Progress, Runner, no_progress
-from eventlake.sync.verify import Finding, verify
 from eventlake.workspace import Clock
 
 
 class Workspace(opened.Workspace):
     """A workspace: `sources`, `connections`, `lakes` and `runs` to look at, and what can be done with them.
 
-    May be used from several threads; each connection is run by one at a time.
+    May be used from several threads: one sync of a connection at a time, and one replay beside it.
     """
 
     def __init__(self, folder: Path, settings: Settings, clock: Clock | None = None) -> None:
@@ -62,7 +62,7 @@ class Workspace(opened.Workspace):
         What a collector of this workspace holds comes to the archive first, if it comes soon. If one fails, the others
         are still loaded; then the first error is raised.
         """
-        work = asked.syncs(self.connections, names)
+        work = requests.syncs(self.connections, names)
         bring(self)
         return self._run(work, _heeding(cancel, progress))
 
@@ -75,11 +75,22 @@ class Workspace(opened.Workspace):
         *,
         progress: Progress = no_progress,
         cancel: Event | None = None,
-    ) -> Report:
-        """Load what was received in [start, stop) again from the raw archive; without bounds everything."""
+    ) -> list[Report]:
+        """Load what was received in [start, stop) again from the raw archive; without bounds everything.
+
+        Much of it is loaded in parts of some days, each with a report. Syncs may go on meanwhile.
+        """
         connection = self.connections.get(name)
-        job = asked.replay(self.lake(connection.lake), connection, _micros(start), _micros(stop), events)
-        return self._run([job], _heeding(cancel, progress))[0]
+        job = requests.replay(self.lake(connection.lake), connection, _micros(start), _micros(stop), events)
+        return self._run([job], _heeding(cancel, progress))
+
+    def resume_replay(
+        self, name: str, *, progress: Progress = no_progress, cancel: Event | None = None
+    ) -> list[Report]:
+        """Go on with a replay of a connection that was interrupted or cancelled."""
+        connection = self.connections.get(name)
+        job = requests.rest_of_replay(self.lake(connection.lake), connection)
+        return self._run([job], _heeding(cancel, progress))
 
     def rebuild(
         self, name: str, settings: Mapping[str, str], *, progress: Progress = no_progress, cancel: Event | None = None
@@ -98,7 +109,7 @@ class Workspace(opened.Workspace):
         cancel: Event | None = None,
     ) -> Report | None:
         """Give a column another type, over its whole history; None if it has that type already."""
-        job = asked.retype(self.lake(lake), table, column, new_type)
+        job = requests.retype(self.lake(lake), table, column, new_type)
         return self._run([job], _heeding(cancel, progress))[0] if job else None
 
     def verify(
@@ -130,7 +141,7 @@ class Workspace(opened.Workspace):
         tables = []
         for table in place.catalog.tables():
             folder = f"{table.location}/"
-            files = [file.path for file in place.ledger.data_files(table.source_id, table.segment_type)]
+            files = [file.path for file in place.ledger.data_files(table.source_id, table.table_key)]
             if files:
                 tables.append(
                     SparkTable(
@@ -153,7 +164,8 @@ class Workspace(opened.Workspace):
         for job in work:
             try:
                 with self._runner(job.connection) as runner:
-                    reports.append(Report(job.connection.name, run(self, job, runner, progress)))
+                    for lines in carry_out(self, job, runner, progress):
+                        reports.append(Report(job.connection.name, lines))
             except CancelledError:
                 raise  # it was meant for all
             except EventLakeError as error:
@@ -191,12 +203,12 @@ def create(folder: str | Path) -> Workspace:
 def _heeding(cancel: Event | None, progress: Progress) -> Progress:
     """Progress that ends the run, before its commit, when somebody wants that."""
 
-    def told(step: str, done: int, of: int) -> None:
+    def heed(step: str, done: int, of: int) -> None:
         if cancel and cancel.is_set():
             raise CancelledError("the run was cancelled; nothing of it was published", fix="run it again at any time")
         progress(step, done, of)
 
-    return told
+    return heed
 
 
 def _micros(moment: datetime | None) -> int | None:

@@ -39,7 +39,7 @@ def query(lake: Lake, sql: str, *, unrestricted: bool = False, timeout: float | 
         files = LakeFiles(lake.storage)
         connection.register_filesystem(files)
         views = Views(lake, connection, files)
-        with _told(views, files), _ended_in_time(connection, timeout):
+        with _errors_explained(views, files), _ended_in_time(connection, timeout):
             connection.execute("SET TimeZone = 'UTC'")
             connection.execute("SET temp_directory = ?", [scratch])
             connection.execute("SET catalog_error_max_schemas = 0")  # it would propose tables of its own
@@ -115,7 +115,7 @@ def _ended_in_time(connection: duckdb.DuckDBPyConnection, seconds: float | None)
 
 
 @contextmanager
-def _told(views: Views, files: LakeFiles) -> Iterator[None]:
+def _errors_explained(views: Views, files: LakeFiles) -> Iterator[None]:
     """Let an error of DuckDB say who must act: most are about the query, some about the lake's files."""
     try:
         yield
@@ -125,7 +125,7 @@ def _told(views: Views, files: LakeFiles) -> Iterator[None]:
             raise guard.refusal(words) from error
         if isinstance(error, duckdb.OutOfMemoryException):
             raise TransientError(f"the query failed: {words}", fix="ask for fewer rows or columns at once") from error
-        raise damage.told(error, views, files) or InvalidSettingsError(
+        raise damage.explained(error, views, files) or InvalidSettingsError(
             f"the query failed: {words}", fix=_proposal(words, views.names)
         ) from error
 

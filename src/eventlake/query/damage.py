@@ -18,7 +18,7 @@ _OF_THE_QUERY = (
 )
 
 
-def told(error: duckdb.Error, views: Views, files: LakeFiles) -> EventLakeError | None:
+def explained(error: duckdb.Error, views: Views, files: LakeFiles) -> EventLakeError | None:
     """An error that names the broken file, or what its storage said; None if no file is to blame."""
     for path, failure in files.failures.items():
         if isinstance(failure, EventLakeError):
@@ -38,7 +38,7 @@ def told(error: duckdb.Error, views: Views, files: LakeFiles) -> EventLakeError 
 
 
 def _broken(views: Views, path: str, why: str) -> EventLakeError:
-    source = next((one.name for one in views.lake.connections if f"/{one.rules.source_folder}/" in f"/{path}"), "")
+    source = next((one.name for one in views.lake.connections if f"/{one.dialect.source_folder}/" in f"/{path}"), "")
     return DamagedError(
         f"{views.lake.storage.full(path)} is broken: {why.replace('lake://', '')}",
         fix=f"`eventlake verify {source} --repair` writes it anew from the raw archive",

@@ -75,7 +75,7 @@ class Views:
 
     def _data(self, table: CatalogTable, columns: Columns) -> str:
         """The columns in the catalog's order and types, also those that no file has."""
-        found = self.lake.ledger.data_files(table.source_id, table.segment_type)
+        found = self.lake.ledger.data_files(table.source_id, table.table_key)
         if not found:
             return _empty(columns)
         files = self._addresses((file.path, file.size, file.digest) for file in found)

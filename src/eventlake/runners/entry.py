@@ -40,7 +40,7 @@ def main() -> None:
     sys.path.insert(0, os.fspath(folder / "lib"))
     # By name: what this script starts is in layers above the one that keeps it.
     driver = importlib.import_module("eventlake.runners.cluster_driver")
-    driver.main(session, importlib.import_module("eventlake.sync.remote_steps").STEPS)
+    driver.main(session, importlib.import_module("eventlake.tasks.registry").STEPS)
 
 
 if __name__ == "__main__":

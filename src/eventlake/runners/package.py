@@ -1,8 +1,8 @@
-"""What a cluster needs to run eventlake: this version of it, with its libraries, in one archive.
+"""What a cluster needs to run eventlake: this version of it, with its libraries, in one file.
 
-The archive is made for the cluster's system, not for this one: pip fetches the libraries of `package.txt`, as they are
+It is made for the cluster's system, not for this one: pip fetches the libraries of `package.txt`, as they are
 built for Linux, and takes only files with the hashes that are named there. Spark itself and an interpreter are there
-already. What the archive holds is written down here (`records`) when it is made, so that the driver can be told.
+already. What it holds is written down here (`records`) when it is made, so that the driver can be told.
 """
 
 import hashlib
@@ -60,7 +60,7 @@ class Target(NamedTuple):
 class Package(NamedTuple):
     """Where the parts of an uploaded package are, in the lake, and the digest of what it holds."""
 
-    archive: str
+    tarball: str
     entry: str
     digest: str
     is_new: bool
@@ -77,10 +77,10 @@ def provide(storage: Storage, target: Target, records: Path) -> Package:
     with tempfile.TemporaryDirectory() as folder:
         made = Path(folder, "package.tar.gz")
         digest = build(made, target, wanted)
-        with storage.open_output(package.archive) as sink, made.open("rb") as source:
+        with storage.open_output(package.tarball) as sink, made.open("rb") as source:
             while block := source.read(8 << 20):
                 sink.write(block)
-    storage.write(package.entry, _ENTRY)  # the last: it shows that the archive is whole
+    storage.write(package.entry, _ENTRY)  # the last: it shows that it is whole
     records.mkdir(parents=True, exist_ok=True)
     record.write_text(digest)
     return package._replace(digest=digest, is_new=True)
@@ -100,8 +100,8 @@ def _is_there(storage: Storage, path: str) -> bool:
     return True
 
 
-def build(archive: Path, target: Target, wanted: list[str]) -> str:
-    """Write the archive: `bin/python`, which finds the libraries, and `lib`; returns the digest of what it holds."""
+def build(tarball: Path, target: Target, wanted: list[str]) -> str:
+    """Write it: `bin/python`, which finds the libraries, and `lib`; returns the digest of what it holds."""
     with tempfile.TemporaryDirectory() as folder:
         whole = Path(folder, "whole")
         lib, launcher = whole / "lib", whole / "bin" / "python"
@@ -112,7 +112,7 @@ def build(archive: Path, target: Target, wanted: list[str]) -> str:
         launcher.parent.mkdir()
         launcher.write_text(_LAUNCHER.format(python=target.python))
         launcher.chmod(0o755)
-        with tarfile.open(archive, "w:gz", compresslevel=5) as tar:
+        with tarfile.open(tarball, "w:gz", compresslevel=5) as tar:
             for part in ("bin", "lib"):
                 tar.add(whole / part, part, filter=_of_nobody)
         return tree_digest(whole)

@@ -20,8 +20,8 @@ from typing import Any, TypeVar
 from eventlake import errors
 from eventlake.errors import EventLakeError, SetupError, TransientError
 from eventlake.runners import java_process
+from eventlake.runners.class_cache import java_options
 from eventlake.runners.java import java_home
-from eventlake.runners.quick_start import java_options
 from eventlake.runners.spark_watch import Progress, Watch, is_of_the_way
 from eventlake.storage import private
 
@@ -94,7 +94,9 @@ class SparkRunner:
             shared = spark.broadcast(context)
             group = uuid.uuid4().hex
             spark.setJobGroup(group, function.__name__, interruptOnCancel=True)
-            work = spark.parallelize(tasks, len(tasks)).map(lambda task: _told(function, shared.value, task))
+            work = spark.parallelize(tasks, len(tasks)).map(
+                lambda task: _explaining_errors(function, shared.value, task)
+            )
             watch = Watch(spark, group, progress, self._patience)
             try:
                 with watch:
@@ -215,7 +217,7 @@ def _stderr_to(log: Path | None) -> Iterator[None]:
         os.close(kept)
 
 
-def _told(function: Callable[[Context, Task], Result], context: Context, task: Task) -> Result:
+def _explaining_errors(function: Callable[[Context, Task], Result], context: Context, task: Task) -> Result:
     _freeze()
     try:
         return function(context, task)

@@ -29,7 +29,7 @@ class Submission(NamedTuple):
     @property
     def configuration(self) -> dict[str, str]:
         return {
-            "spark.archives": f"{self.full(self.package.archive)}#{ENVIRONMENT}",
+            "spark.archives": f"{self.full(self.package.tarball)}#{ENVIRONMENT}",
             "spark.pyspark.python": PYTHON,
             # The entry, which looks at the package first, is not run by anything that is in the package.
             "spark.pyspark.driver.python": self.python,

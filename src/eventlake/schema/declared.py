@@ -22,7 +22,7 @@ _STAR = "anycharacters"  # stands for a star while a name is brought into the fo
 class Declared(NamedTuple):
     """One declaration; patterns are written as columns and tables are called."""
 
-    table: str  # a segment type; empty for all
+    table: str  # its key; empty for all
     column: str
     type: ColumnType
 

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple, TypeVar
 
 import pyarrow as pa
 
-from eventlake.aws.refusals import code_of, told
+from eventlake.aws.refusals import code_of, explained
 from eventlake.aws.session import AwsOptions, client
 from eventlake.errors import InvalidSettingsError, TransientError
 from eventlake.storage.base import TIMEOUT, Storage, StoredFile, answered, transferred
@@ -68,12 +68,12 @@ class S3Storage(Storage):
         try:
             return super().attempt(method, *args, **kwargs)
         except Exception as error:
-            told = self._told(error, self.described(method, args))
-            if told is None:
+            problem = self._explained(error, self.described(method, args))
+            if problem is None:
                 raise
-            raise told from error
+            raise problem from error
 
-    def _told(self, error: Exception, what: str) -> Exception | None:
+    def _explained(self, error: Exception, what: str) -> Exception | None:
         """What an answer of the server, or of its library, means; None if it is neither."""
         code = code_of(error)
         if code in _NOT_THERE:
@@ -82,7 +82,7 @@ class S3Storage(Storage):
             return InvalidSettingsError(f"there is no bucket {self._bucket}", fix="make it, or correct lake.root")
         if code in _WRONG:
             return InvalidSettingsError(f"could not {what}: {error}", fix="correct lake.root and the settings of s3")
-        return told(error, what, self.options.aws)
+        return explained(error, what, self.options.aws)
 
     def _key(self, path: str) -> dict[str, str]:
         return {"Bucket": self._bucket, "Key": self._prefix + path}

@@ -1,14 +1,19 @@
-"""The books of a run: every line that was read is accounted for, or nothing is published."""
+"""The books of a run: every line that was read is accounted for, or nothing is published.
+
+Lines are messages, and a message has a row in each table of its route: messages are counted by file and by route, rows
+by table.
+"""
 
 from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
 from eventlake.errors import InternalError
 from eventlake.lake import ids
-from eventlake.sync.dedupe import Count, Kept
-from eventlake.sync.plan import Staged
-from eventlake.sync.publish import Published
-from eventlake.sync.staged import RawFile
+from eventlake.sync.dedupe import Kept
+from eventlake.sync.stage import Staged
+from eventlake.tasks.dedupe import Count
+from eventlake.tasks.publish import Published
+from eventlake.tasks.staged import RawFile
 
 
 class Books(NamedTuple):
@@ -51,9 +56,9 @@ def total(parts: Iterable[Books]) -> Books:
 class Accounts(NamedTuple):
     """The books of a run: by raw file, and by table."""
 
-    files: dict[RawFile, Books]
-    tables: dict[str, Count]
-    rows: dict[str, int]  # written, by table
+    files: dict[RawFile, Books]  # messages
+    tables: dict[str, Count]  # rows
+    written: dict[str, int]  # rows, by table
 
     @property
     def whole(self) -> Books:
@@ -76,7 +81,7 @@ def close(staged: Staged, kept: Kept, published: Iterable[Published]) -> Account
             )
     written: dict[str, int] = {}
     for part in published:
-        written[part.segment_type] = written.get(part.segment_type, 0) + part.rows
+        written[part.table_key] = written.get(part.table_key, 0) + part.rows
     accounts = Accounts(files, kept.tables, written)
     wrong = list(_errors(accounts, kept))
     if wrong:
@@ -91,19 +96,18 @@ def _errors(accounts: Accounts, kept: Kept) -> Iterator[str]:
     for file, books in accounts.files.items():
         if not books.balance:
             yield f"{file.path}: {books}"
-    for name in sorted(accounts.tables.keys() | accounts.rows.keys() | kept.carried_rows.keys()):
-        count, written = accounts.tables.get(name, Count()), accounts.rows.get(name, 0)
-        expected = count.loaded + count.rewritten + kept.carried_rows.get(name, 0)
+    carried = kept.carried_tables
+    for name in sorted(accounts.tables.keys() | accounts.written.keys() | carried.keys()):
+        count, written = accounts.tables.get(name, Count()), accounts.written.get(name, 0)
+        expected = count.loaded + count.rewritten + carried.get(name, 0)
         if written != expected:
             yield f"table {name}: {written} rows written, {expected} expected"
-    by_file, by_table = accounts.whole, Count()
-    for count in accounts.tables.values():
-        by_table = by_table.plus(count)
+    by_file, by_route = accounts.whole, kept.messages
     if (by_file.loaded, by_file.duplicates, by_file.checksum) != (
-        by_table.loaded,
-        by_table.duplicates,
-        by_table.checksum,
+        by_route.loaded,
+        by_route.duplicates,
+        by_route.checksum,
     ):
-        yield f"files and tables disagree: {by_file} and {by_table}"
-    if kept.indexed != (by_table.loaded, by_table.checksum):
-        yield f"{by_table.loaded} messages loaded, but the index got {kept.indexed[0]}, or others"
+        yield f"files and tables disagree: {by_file} and {by_route}"
+    if kept.indexed != (by_route.loaded, by_route.checksum):
+        yield f"{by_route.loaded} messages loaded, but the index got {kept.indexed[0]}, or others"

@@ -5,47 +5,20 @@ index holds is in the data files too: a file that is gone, cut off or damaged is
 is compared with it.
 """
 
-import uuid
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
-from typing import NamedTuple
-
-import numpy as np
-import pyarrow as pa
-import pyarrow.parquet as pq
+from typing import NamedTuple, TypeVar
 
 from eventlake.control.ledger import IndexFile, LakeFile
+from eventlake.errors import DamagedIdsError
 from eventlake.lake import ids
-from eventlake.lake.layout import DAY, INDEX, STAGE
-from eventlake.storage.base import Storage
+from eventlake.lake.dialects import all_routes
+from eventlake.lake.layout import DAY, INDEX
+from eventlake.sync.work import Work
+from eventlake.tasks import examine
+from eventlake.tasks.id_files import NewIds
+from eventlake.tasks.reindex import ReindexContext, Unindexed, reindex
 
-
-class NewIds(NamedTuple):
-    """A file with the ids of messages that are new in the index."""
-
-    path: str
-    messages: int
-    checksum: int
-
-
-class IdWriter:
-    """Writes files of messages to the staging folder of a run."""
-
-    def __init__(self, storage: Storage, run_id: str) -> None:
-        self._storage = storage
-        self._folder = f"{STAGE}/{run_id}"
-
-    def index(self, messages: ids.Ids) -> NewIds | None:
-        path = self.file(messages, "ids")
-        return NewIds(path, len(messages), ids.checksum(messages)) if path else None
-
-    def file(self, messages: ids.Ids, name: str) -> str | None:
-        if not len(messages):
-            return None
-        path = f"{self._folder}/{name}-{uuid.uuid4().hex}"
-        with self._storage.open_output(path) as sink:
-            ids.write(sink, messages)
-        return path
+Made = TypeVar("Made")
 
 
 class Index(NamedTuple):
@@ -118,64 +91,62 @@ def named(parts: Iterable[tuple[NewIds, int]], source_id: str, run_id: str) -> d
     }
 
 
-@dataclass(frozen=True)
-class ReindexContext:
-    run_id: str
-    storage: Storage
-    sound: tuple[str, ...]
-
-
-class Unindexed(NamedTuple):
-    """A data file whose messages may be missing in the index."""
-
-    path: str
-    segment_type: str
-
-
 ROWS_PER_TASK = 1_000_000
 
 
 def reindex_tasks(files: Iterable[LakeFile], rows_per_task: int = ROWS_PER_TASK) -> list[list[Unindexed]]:
-    """Data files in groups of about so many rows."""
+    """Data files in groups of about so many rows, those of a partition together."""
     tasks: list[list[Unindexed]] = []
-    room = 0
-    for file in files:
-        if room <= 0:
+    room, last = 0, None
+    for file in sorted(files, key=lambda file: (file.partition, file.path)):
+        if room <= 0 and file.partition != last:
             tasks.append([])
             room = rows_per_task
-        tasks[-1].append(Unindexed(file.path, file.segment_type))
-        room -= file.rows
+        tasks[-1].append(Unindexed(file.path, file.table_key))
+        room, last = room - file.rows, file.partition
     return tasks
 
 
-def reindex(context: ReindexContext, files: list[Unindexed]) -> NewIds | None:
-    """Write the ids of rows that no sound file of the index has. A data file that is gone or broken has none.
+def with_index(
+    work: Work, index: Index, data_files: Sequence[LakeFile], use: Callable[[Index, Reindexed], Made]
+) -> Made:
+    """What `use` makes of the index and of the part of it that was lost, made anew from the data files.
 
-    `verify --repair` brings its rows back, and their ids with them.
+    A part that turns out to be damaged counts as lost, and `use` is called again.
     """
-    rows = ids.joined([ids.empty(ids.INDEX_FIELDS), *(_rows(context.storage, file) for file in files)])
-    missing = np.ones(len(rows), bool)
-    for path in context.sound:
-        with ids.opened(context.storage, path) as file:
-            missing &= ~np.isin(_whole(rows), _whole(file.read(ids.ALL, ids.INDEX_FIELDS)))
-    return IdWriter(context.storage, context.run_id).index(rows.take(missing).ordered())
+    while True:
+        try:
+            return use(index, _reindexed(work, index, data_files))
+        except DamagedIdsError:
+            checked = _checked(work, index)
+            if checked == index:
+                raise  # what is damaged is not the index
+            index = checked
 
 
-def _rows(storage: Storage, file: Unindexed) -> ids.Ids:
-    try:
-        with storage.open_input(file.path) as source:
-            rows = pq.read_table(source, columns=["message_id", "received_at"])
-    except (pa.ArrowInvalid, OSError):
-        return ids.empty(ids.INDEX_FIELDS)
-    hashes = [ids.message_hash(message_id) for message_id in rows.column("message_id").to_pylist()]
-    received = rows.column("received_at").cast(pa.int64()).to_numpy()
-    table = np.full(len(hashes), ids.table_key(file.segment_type), ids.FIELDS["table"])
-    return ids.Ids({**ids.from_digests(hashes), "received": received, "table": table})
+def _reindexed(work: Work, index: Index, data_files: Sequence[LakeFile]) -> Reindexed:
+    if not index.lost:
+        return Reindexed()
+    files = data_files or work.lake.ledger.data_files(work.job.connection.source.id)  # damage shows when it is read
+    routes = all_routes(work.job.connection.dialect, frozenset(file.table_key for file in files))
+    context = ReindexContext(
+        work.run_id,
+        work.lake.storage,
+        tuple(file.path for file in index.sound),
+        tuple(sorted(route for route in routes if len(route) > 1)),
+    )
+    parts = work.spread("reindex", reindex, context, reindex_tasks(files))
+    return Reindexed(tuple(part for part in parts if part), tuple(index.lost))
 
 
-def _whole(rows: ids.Ids) -> ids.Array:
-    """Rows that can be compared as a whole: the same message may be in the lake twice, after the look-back."""
-    whole = np.empty(len(rows), [(name, ids.FIELDS[name]) for name in ids.INDEX_FIELDS])
-    for name in ids.INDEX_FIELDS:
-        whole[name] = rows[name]
-    return whole
+def _checked(work: Work, index: Index) -> Index:
+    """The index after every file of it was read: what is damaged in it counts as lost."""
+    width = work.job.connection.settings.date_partition.width
+    context = examine.ExamineContext(work.lake.storage, work.lake.archive, width)
+    all_seen = work.spread("check", examine.examine_index, context, [file.path for file in index.sound])
+    sound = {
+        file
+        for file, seen in zip(index.sound, all_seen, strict=True)
+        if seen.whole == examine.Messages(file.messages, int(file.checksum, 16))
+    }
+    return parted([*index.sound, *index.lost], sound.__contains__)

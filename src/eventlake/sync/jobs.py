@@ -7,8 +7,9 @@ from eventlake.control.settings import FIXED_ONCE_LOADED
 from eventlake.errors import InvalidSettingsError
 from eventlake.events.instants import FIRST, LAST
 from eventlake.schema.types import ColumnType
-from eventlake.sync.dedupe import Mode
-from eventlake.sync.staged import Scope
+from eventlake.tasks.scope import Mode, Scope
+
+NOTHING = Scope(FIRST, FIRST, frozenset())
 
 
 @dataclass(frozen=True)
@@ -20,9 +21,9 @@ class Job:
     scope: Scope | None = None
     asked_from: int | None = None  # as the user gave it, for the report
     asked_to: int | None = None
-    new_types: dict[str, dict[str, ColumnType]] = field(default_factory=dict)  # by segment type and column
-    dropped: str | None = None  # the segment type of a table that is to go
-    allowed: frozenset[str] = frozenset()  # segment types that were dropped or refused, and may be from now on
+    new_types: dict[str, dict[str, ColumnType]] = field(default_factory=dict)  # by table key and column
+    dropped: str | None = None  # the key of a table that is to go
+    allowed: frozenset[str] = frozenset()  # keys of tables that were dropped or refused, and may be from now on
     only_left_out: bool = False  # only raw files of which lines were left out
 
     @property
@@ -33,6 +34,17 @@ class Job:
     def is_replay(self) -> bool:
         return self.mode is not Mode.SYNC
 
+    @property
+    def is_beside_syncs(self) -> bool:
+        """Whether syncs may be committed while it goes on: it changes neither settings nor types, nor drops tables."""
+        changes = self.new_types or self.allowed or self.dropped is not None
+        return self.mode is Mode.REPLAY and not changes and self.scope != NOTHING
+
+    @property
+    def is_alone(self) -> bool:
+        """Whether neither syncs nor replays of the connection may go on meanwhile."""
+        return not self.is_beside_syncs and (self.is_replay or self.dropped is not None)
+
 
 def sync(connection: Connection) -> Job:
     """Load the raw files that are not in the ledger."""
@@ -40,13 +52,13 @@ def sync(connection: Connection) -> Job:
 
 
 def replay(
-    connection: Connection, start: int | None, stop: int | None, segment_types: frozenset[str] | None = None
+    connection: Connection, start: int | None, stop: int | None, table_keys: frozenset[str] | None = None
 ) -> Job:
     """Write again, from the archive, what was received in [start, stop): whole partitions; None is no bound."""
     width = connection.settings.date_partition.width
     first = FIRST if start is None else start // width * width
     end = LAST + 1 if stop is None else -(-stop // width) * width
-    return Job(connection, Mode.REPLAY, Scope(first, end, segment_types), asked_from=start, asked_to=stop)
+    return Job(connection, Mode.REPLAY, Scope(first, end, table_keys), asked_from=start, asked_to=stop)
 
 
 def rebuild(connection: Connection) -> Job:
@@ -56,27 +68,27 @@ def rebuild(connection: Connection) -> Job:
 
 def reindex(connection: Connection) -> Job:
     """Write nothing anew but the index, as far as it is lost."""
-    return Job(connection, Mode.REPLAY, Scope(FIRST, FIRST, frozenset()))
+    return Job(connection, Mode.REPLAY, NOTHING)
 
 
-def retype(connection: Connection, segment_type: str, column: str, new_type: ColumnType) -> Job:
+def retype(connection: Connection, table_key: str, column: str, new_type: ColumnType) -> Job:
     """Give a column another type, and bring its whole history into it."""
-    whole_table = replay(connection, None, None, frozenset({segment_type}))
-    return replace(whole_table, new_types={segment_type: {column: new_type}})
+    whole_table = replay(connection, None, None, frozenset({table_key}))
+    return replace(whole_table, new_types={table_key: {column: new_type}})
 
 
-def drop(connection: Connection, segment_type: str) -> Job:
+def drop(connection: Connection, table_key: str) -> Job:
     """Remove a table from the lake, and leave its events out from then on. The raw archive stays as it is."""
-    return Job(connection, dropped=segment_type)
+    return Job(connection, dropped=table_key)
 
 
-def allow(connection: Connection, segment_types: frozenset[str], *, were_loaded: bool) -> Job:
+def allow(connection: Connection, table_keys: frozenset[str], *, were_loaded: bool) -> Job:
     """Let events of some tables in that were left out so far, also those of before.
 
     If they `were_loaded` once, any raw file may hold some. Else only those do of which lines were left out.
     """
-    everything = replay(connection, None, None, segment_types)
-    return replace(everything, allowed=segment_types, only_left_out=not were_loaded)
+    everything = replay(connection, None, None, table_keys)
+    return replace(everything, allowed=table_keys, only_left_out=not were_loaded)
 
 
 def as_saved(job: Job, saved: Connection) -> Job:

@@ -3,14 +3,14 @@
 from collections.abc import Iterable, Mapping, Sequence
 
 from eventlake.control.connections import Connection
-from eventlake.lake.layout import LakeRules
+from eventlake.lake.dialects import Dialect
 from eventlake.reports.words import count, either
 from eventlake.schema.names import RESCUED_COLUMN
 from eventlake.sync.index import Reindexed
 from eventlake.sync.jobs import Job
 from eventlake.sync.outcome import Outcome
 from eventlake.sync.plan import TablePlan
-from eventlake.sync.publish import Published
+from eventlake.tasks.publish import Published
 
 ALMOST_FULL = 0.9
 MOST = 10  # notices of one kind; the rest is counted
@@ -18,7 +18,8 @@ MOST = 10  # notices of one kind; the rest is counted
 
 def notices_of(job: Job, outcome: Outcome, tables: int) -> list[str]:
     """What the report tells people of the whole run; the source has so many tables then."""
-    found, staged, _, plans, published, accounts = outcome
+    found, staged, plans = outcome.found, outcome.staged, outcome.plans
+    accounts, published = outcome.accounts, outcome.published
     again = outcome.reindexed(job)
     told = []
     if not found.files and not outcome.carried and not again.replaced:
@@ -32,10 +33,10 @@ def notices_of(job: Job, outcome: Outcome, tables: int) -> list[str]:
     if outcome.rescued:
         odd = either(outcome.rescued, "value did not fit its column", "values did not fit their columns")
         told.append(f"{odd}; see {RESCUED_COLUMN}")
-    wanted = job.scope.segment_types if job.scope else None
+    wanted = job.scope.table_keys if job.scope else None
     no_room = {name: n for name, n in staged.refused_tables.items() if wanted is None or name in wanted}
     told += left_out(job.connection, accounts.whole.blocked, no_room, tables)
-    told += unforeseen_types(job.connection.rules, plans, published)
+    told += unforeseen_types(job.connection.dialect, plans, published)
     refused = sum(len(plan.refused) for plan in plans)
     if refused:
         one = "new column was refused (column_limit); what it would hold"
@@ -57,13 +58,13 @@ def lost_index(again: Reindexed) -> list[str]:
     return [f"a part of the index was lost or damaged, and {made}"] if again.replaced else []
 
 
-def unforeseen_types(rules: LakeRules, plans: Sequence[TablePlan], published: Iterable[Published]) -> list[str]:
+def unforeseen_types(dialect: Dialect, plans: Sequence[TablePlan], published: Iterable[Published]) -> list[str]:
     """Columns that became text because of a few values."""
-    written = {part.segment_type for part in published if part.files}
+    written = {part.table_key for part in published if part.files}
     told = [
-        f"{rules.table_name(plan.segment_type)}.{column} is {reason}"
+        f"{dialect.table_name(plan.table_key)}.{column} is {reason}"
         for plan in plans
-        if plan.segment_type in written
+        if plan.table_key in written
         for column, reason in plan.reasons.items()
         if reason.startswith("text")
     ]

@@ -2,13 +2,16 @@
 
 from typing import NamedTuple
 
+from eventlake.control.ledger import LakeFile
 from eventlake.sync.books import Accounts
-from eventlake.sync.dedupe import Kept, Mode
+from eventlake.sync.dedupe import Kept
 from eventlake.sync.discover import Found
 from eventlake.sync.index import Reindexed
 from eventlake.sync.jobs import Job
-from eventlake.sync.plan import Staged, TablePlan
-from eventlake.sync.publish import Published
+from eventlake.sync.plan import TablePlan
+from eventlake.sync.stage import Staged
+from eventlake.tasks.publish import Published
+from eventlake.tasks.scope import Mode
 
 
 class Outcome(NamedTuple):
@@ -18,6 +21,7 @@ class Outcome(NamedTuple):
     plans: list[TablePlan]
     published: list[Published]
     accounts: Accounts
+    replaced: list[LakeFile]  # data files that the new ones take the place of
 
     @property
     def rescued(self) -> int:
@@ -27,7 +31,7 @@ class Outcome(NamedTuple):
     @property
     def carried(self) -> int:
         """Rows that only the lake had."""
-        return sum(self.kept.carried_rows.values())
+        return sum(self.kept.carried_tables.values())
 
     def reindexed(self, job: Job) -> Reindexed:
         """The part of the index that was made anew because it was lost; a rebuild makes all of it anew anyway."""

@@ -2,16 +2,24 @@
 
     discover ─► stage ─► dedupe ─► plan ─► publish ─► close the books ─► commit
 
-Staging, deduplication and publishing run on Spark (see `steps`); what comes back to the driver is where things lie
+Staging, deduplication and publishing run on Spark (see `tasks`); what comes back to the driver is where things lie
 and how many they are. Nothing is visible to readers before the commit, and nothing can undo a run after it.
 """
 
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import AbstractContextManager, ExitStack, contextmanager, suppress
+from dataclasses import replace
 from typing import Any
 
-from eventlake.control.leases import Lease
+from eventlake.archive import layout as archive
+from eventlake.commit.commit import fulfil, promise
+from eventlake.commit.manifest import Manifest
+from eventlake.commit.ownership import refuse_unknown
+from eventlake.commit.recover import give_up_replays, recover
+from eventlake.commit.run_reports import save_delay, save_failure
+from eventlake.control.leases import Hold, Lane, Lease, Together
 from eventlake.errors import (
+    BusyError,
     EventLakeError,
     InternalError,
     InvalidSettingsError,
@@ -21,15 +29,20 @@ from eventlake.errors import (
     of_system,
 )
 from eventlake.reports import report
+from eventlake.runners.base import Progress, Runner, no_progress
 from eventlake.sync import books, jobs
-from eventlake.sync.commit import fulfil, promise, recover, save_delay, save_failure
+from eventlake.sync.beside import still_holding
+from eventlake.sync.dedupe import dedupe
 from eventlake.sync.discover import discover
 from eventlake.sync.drop import manifest_of_drop
 from eventlake.sync.jobs import Job
-from eventlake.sync.manifest import manifest_of
+from eventlake.sync.manifest_of import manifest_of
 from eventlake.sync.outcome import Outcome
-from eventlake.sync.ownership import refuse_unknown
-from eventlake.sync.steps import Progress, Runner, Sizes, Steps, no_progress
+from eventlake.sync.plan import plan
+from eventlake.sync.publish import publish
+from eventlake.sync.stage import stage
+from eventlake.sync.state import LakeState, read_state
+from eventlake.sync.work import Sizes, Work
 from eventlake.workspace import Lake, Workspace
 
 DEFAULT_SIZES = Sizes()
@@ -37,44 +50,111 @@ REFUSALS = (InvalidSettingsError, PermissionMissingError)  # after which nothing
 
 
 def run(
-    workspace: Workspace, job: Job, runner: Runner, progress: Progress = no_progress, sizes: Sizes = DEFAULT_SIZES
+    workspace: Workspace,
+    job: Job,
+    runner: Runner,
+    progress: Progress = no_progress,
+    sizes: Sizes = DEFAULT_SIZES,
+    *,
+    lane: Lease | None = None,
 ) -> list[dict[str, Any]]:
-    """Carry out a job and return the lines of its report. A run that fails is reported as well, then raised."""
+    """Carry out a job and return the lines of its report. A run that fails is reported as well, then raised.
+
+    The `lane` that a replay needs may be held already, for all parts of it.
+    """
     lake = workspace.lake(job.connection.lake)
-    with lake.leases.held(job.connection.source.id) as lease:
-        _refuse_unknown(lake, job, lease)
+    with ExitStack() as lanes:
+        own = Together((lane,)) if lane else lanes.enter_context(_held(lake, job))
+        _refuse_unknown(lake, job, own)
         head = _begin(lake, job)
-        with _failure_reported(lake, head, lease):
-            recover(lake, job.connection, lease, before=head.run_id)
+        with _failure_reported(lake, head, own):
+            _recover(lake, job, own, head)
             job = jobs.as_saved(job, workspace.connections.of_table(lake.name, job.connection.source.id))
-            taken = lake.catalog.prepare(job.connection.settings.database)
-            steps = Steps(lake, job, runner, progress, head.run_id, sizes)
-            if job.dropped is not None:
-                manifest = manifest_of_drop(steps, job.dropped, head)
+            work = Work(lake, job, runner, progress, head.run_id, sizes)
+            if job.is_beside_syncs:
+                state = read_state(lake, job)
+                outcome = _produced(work, state)
+                hold = lanes.enter_context(_committing(work, own))
+                manifest = _on_top_of_syncs(work, hold, head, state, outcome)
             else:
-                found = discover(lake, job)
-                staged = steps.stage(found)
-                kept = steps.dedupe(found, staged)
-                plans = steps.plan(staged, kept, taken)
-                published = steps.publish(plans, staged, kept)
-                accounts = books.close(staged, kept, published)
-                outcome = Outcome(found, staged, kept, plans, published, accounts)
-                manifest = manifest_of(lake, job, head, outcome)
-        with _failure_reported(lake, head, lease, REFUSALS):  # another error may come after the manifest was written
-            promise(lake, manifest, lease)
+                hold = own
+                manifest = _manifest(work, read_state(lake, job), head)
+        with _failure_reported(lake, head, hold, REFUSALS):  # another error may come after the manifest was written
+            promise(lake, manifest, hold)
         with _delay_reported(lake, head):
-            fulfil(lake, manifest, lease)
+            fulfil(lake, manifest, hold)
     return manifest.entry.report
 
 
-def _refuse_unknown(lake: Lake, job: Job, lease: Lease) -> None:
+def _produced(work: Work, state: LakeState) -> Outcome:
+    """All that a run makes of raw files, in its staging folder."""
+    found = discover(work.job, state, archive.raw_files(work.lake.archive, work.job.connection.source.id))
+    staged = stage(work, state, found)
+    kept = dedupe(work, state, found, staged)
+    plans = plan(work.job, state, staged, kept)
+    published = publish(work, state, plans, staged, kept)
+    accounts = books.close(staged, kept, published)
+    return Outcome(found, staged, kept, plans, published, accounts, state.replaced_files(work.job))
+
+
+def _manifest(work: Work, state: LakeState, head: report.RunHead, outcome: Outcome | None = None) -> Manifest:
+    if work.job.dropped is not None:
+        return manifest_of_drop(work, state, work.job.dropped, head)
+    outcome = outcome or _produced(work, state)
+    lake, dialect = work.lake, work.job.connection.dialect
+    partitions = {
+        plan.table_key: lake.catalog.partitions(dialect.database, dialect.table_name(plan.table_key))
+        for plan in outcome.plans
+    }
+    return manifest_of(work.job, state, partitions, head, outcome, lake.clock.now_ns())
+
+
+def _on_top_of_syncs(work: Work, hold: Together, head: report.RunHead, before: LakeState, outcome: Outcome) -> Manifest:
+    """The manifest of a replay, on top of what syncs committed while it went on. No other is committed from here on."""
+    lake, connection = work.lake, work.job.connection
+    recover(lake, connection, hold, mine=work.run_id, replay=hold.leases[0])
+    saved = lake.workspace.connections.of_table(lake.name, connection.source.id)
+    work = replace(work, job=jobs.as_saved(work.job, saved))
+    now = read_state(lake, work.job)
+    return _manifest(work, now, head, still_holding(work.job, outcome, before, now))
+
+
+@contextmanager
+def _held(lake: Lake, job: Job) -> Iterator[Together]:
+    """Hold the lanes that a job needs before it commits: a sync its own, a replay its own, anything else both."""
+    needed = [Lane.REPLAY] if job.is_beside_syncs else [Lane.REPLAY, Lane.SYNC] if job.is_alone else [Lane.SYNC]
+    with ExitStack() as lanes:
+        yield Together(tuple(lanes.enter_context(lake.leases.held(job.connection.source.id, lane)) for lane in needed))
+
+
+def _committing(work: Work, own: Together) -> AbstractContextManager[Together]:
+    """Hold all lanes, as soon as the sync that is running has ended."""
+    (replay,) = own.leases
+    return work.lake.leases.committing(
+        work.job.connection.source.id, replay, waiting=lambda: work.progress("waiting for a sync", 0, 1)
+    )
+
+
+def _recover(lake: Lake, job: Job, own: Together, head: report.RunHead) -> None:
+    """Finish or give up what earlier runs left. Beside a sync that is running, which did the same, less is to do."""
+    connection, mine = job.connection, head.run_id
+    if not job.is_beside_syncs:
+        recover(lake, connection, own, mine=mine, replay=own.leases[0] if job.is_alone else None)
+        return
+    (replay,) = own.leases
+    give_up_replays(lake, connection, mine=mine)
+    with suppress(BusyError), lake.leases.committing(connection.source.id, replay) as hold:
+        recover(lake, connection, hold, mine=mine, replay=replay)
+
+
+def _refuse_unknown(lake: Lake, job: Job, own: Hold) -> None:
     """Begin no run on a lake that the database does not know. Whatever else goes wrong is reported as any failure."""
     try:
         refuse_unknown(lake, job.connection)
     except UnknownLakeError:
         raise
     except EventLakeError:
-        with _failure_reported(lake, _begin(lake, job), lease):
+        with _failure_reported(lake, _begin(lake, job), own):
             raise
 
 
@@ -96,26 +176,26 @@ def _begin(lake: Lake, job: Job) -> report.RunHead:
 
 @contextmanager
 def _failure_reported(
-    lake: Lake, head: report.RunHead, lease: Lease, kinds: tuple[type[BaseException], ...] = (BaseException,)
+    lake: Lake, head: report.RunHead, hold: Hold, kinds: tuple[type[BaseException], ...] = (BaseException,)
 ) -> Iterator[None]:
     """Report that a run failed, if an error of one of these kinds ends it."""
     try:
         yield
     except kinds as error:
-        _raise_if_lost(lease, error)
-        told = of_system(error) if isinstance(error, OSError) else error
+        _raise_if_lost(hold, error)
+        shown = of_system(error) if isinstance(error, OSError) else error
         # On a full disk the report cannot be written either; the next start then does it.
         with suppress(EventLakeError):
-            save_failure(lake, head.run_id, _failure(lake, head, told))
-        if told is error:
+            save_failure(lake, head.run_id, _failure(lake, head, shown))
+        if shown is error:
             raise
-        raise told from error
+        raise shown from error
 
 
-def _raise_if_lost(lease: Lease, error: BaseException) -> None:
+def _raise_if_lost(hold: Hold, error: BaseException) -> None:
     """Whatever went wrong in a run whose place another took: that is why, and the other has reported it."""
     try:
-        lease.confirm()
+        hold.confirm()
     except LeaseLostError as lost:
         raise lost from error
     except EventLakeError:

@@ -1,0 +1,65 @@
+"""Making a run's result part of the lake, all or nothing.
+
+The manifest names every file, partition, column and ledger entry of the run, and is written first. A crash before
+it leaves the lake as it was; after it, the next start takes every step again. Each step may be repeated: files that
+moved stay moved, columns that exist are not added twice, ledger rows replace themselves.
+"""
+
+import msgspec
+
+from eventlake.commit.manifest import Manifest, path_of
+from eventlake.commit.run_reports import save_report
+from eventlake.control.leases import Hold
+from eventlake.errors import InternalError, LeaseLostError, StagingLostError
+from eventlake.lake.layout import STAGE
+from eventlake.storage.base import Storage
+from eventlake.workspace import Lake
+
+
+def promise(lake: Lake, manifest: Manifest, hold: Hold) -> None:
+    """Write the manifest. Once it is there the run will be in the lake, whatever happens."""
+    path = path_of(manifest.entry.source_id, manifest.entry.run_id)
+    lake.storage.settle()
+    hold.confirm()
+    if not lake.storage.create(path, msgspec.json.encode(manifest)):
+        lake.runs.failed(manifest.entry.run_id, [])  # else the next run would take the other manifest for its own
+        raise InternalError(
+            f"there is another manifest for run {manifest.entry.run_id}: {lake.storage.full(path)}",
+            fix="do not let two workspaces share a lake; run it again: nothing was published",
+        )
+    try:
+        hold.confirm()
+    except LeaseLostError:
+        # Who took the connection over either found no manifest and gave the run up, or has carried it out.
+        if lake.runs.get(manifest.entry.run_id).status == "failed":
+            lake.storage.delete(path)
+        raise
+
+
+def fulfil(lake: Lake, manifest: Manifest, hold: Hold) -> None:
+    """Do what the manifest says. May be done again."""
+    entry, storage = manifest.entry, lake.storage
+    if not lake.ledger.has_recorded(entry.run_id):  # else every file got its name, whatever became of it since
+        lake.ledger.refuse_overtaken(entry)
+        _move(storage, manifest)
+    hold.confirm()  # else another may have changed the same tables since
+    lake.catalog.apply(manifest.tables, run_id=entry.run_id, at=entry.at)
+    storage.settle()
+    lake.ledger.record(entry, hold)
+    for database, table in manifest.dropped_tables:  # their rows are elsewhere now, or wanted no more
+        lake.catalog.drop(database, table)
+    for path in (*entry.removed_data_files, *entry.removed_index_files):  # nobody is told of them any more
+        storage.delete(path)
+    save_report(lake, entry.report)
+    lake.runs.finished(entry.run_id, entry.report, entry.at)
+    storage.delete_folder(f"{STAGE}/{entry.run_id}")
+
+
+def _move(storage: Storage, manifest: Manifest) -> None:
+    try:
+        storage.move_all(manifest.moves)
+    except FileNotFoundError as error:
+        raise StagingLostError(
+            f"run {manifest.entry.run_id} cannot be finished: files are gone that it left in {storage.full(STAGE)}",
+            fix="run it again: this run is undone, and its raw files are loaded by the next",
+        ) from error

@@ -1,0 +1,31 @@
+"""Replays beside syncs: whether what a replay made still holds after syncs were committed."""
+
+from eventlake.sync.jobs import Job
+from eventlake.sync.outcome import Outcome
+from eventlake.sync.plan import TablePlan, plan
+from eventlake.sync.state import LakeState
+
+
+def still_holding(job: Job, outcome: Outcome, before: LakeState, now: LakeState) -> Outcome | None:
+    """What a replay made, with tables planned as they are now; None if it has to be made again.
+
+    Syncs only add: messages that were not there, files beside others, columns behind others. That touches a replay in
+    two cases. If it loads messages that were not in the lake, or makes a lost part of the index anew, a sync may have
+    done the same. And a column that both found to be new may have become one of another type. Whatever took files away
+    was no sync: a run that had died before was carried out only now.
+    """
+    if now.last_run == before.last_run:
+        return outcome
+    if outcome.kept.new_ids or outcome.kept.reindexed.replaced:
+        return None
+    if not {file.path for file in before.data_files} <= {file.path for file in now.data_files}:
+        return None
+    plans = plan(job, now, outcome.staged, outcome.kept)
+    for old, new in zip(outcome.plans, plans, strict=True):
+        if not _types(old).items() <= _types(new).items():
+            return None
+    return outcome._replace(plans=plans)
+
+
+def _types(table: TablePlan) -> dict[str, object]:
+    return {column.name: column.type for column in table.columns}

@@ -1,0 +1,254 @@
+"""From what a run did to what will be written down: the manifest, the ledger entry and the report."""
+
+from collections import Counter
+from collections.abc import Collection, Mapping
+from typing import Any
+
+from eventlake.catalog.base import TableChange
+from eventlake.commit.manifest import Manifest, Noted
+from eventlake.control.admission import Decisions, remembered
+from eventlake.control.ledger import Entry, IndexFile, LakeFile, LoadedFile, TableFiles
+from eventlake.lake.layout import QUARANTINE
+from eventlake.reports import report
+from eventlake.schema.evolve import Column
+from eventlake.schema.names import RESCUED_COLUMN
+from eventlake.schema.types import ColumnType
+from eventlake.sync.index import named
+from eventlake.sync.jobs import Job
+from eventlake.sync.notices import notices_of
+from eventlake.sync.outcome import Outcome
+from eventlake.sync.state import LakeState
+from eventlake.tasks.dedupe import Count
+from eventlake.tasks.scope import Mode
+
+Partitions = Mapping[str, Collection[tuple[str, ...]]]
+"""The partitions that tables have before a run, by table key."""
+
+
+def manifest_of(
+    job: Job, state: LakeState, partitions: Partitions, head: report.RunHead, outcome: Outcome, finish_ns: int
+) -> Manifest:
+    """All that the run will do to the lake."""
+    run_id, source_id, at = head.run_id, job.connection.source.id, finish_ns // 1000
+    index = _index(job, outcome, run_id, at)
+    # The lines that a replay cannot read were put aside when they came first.
+    bad_lines = [] if job.is_replay else outcome.staged.quarantine
+    quarantine = {
+        path: f"{QUARANTINE}/source={source_id}/run_id={run_id}/{number}.parquet"
+        for number, path in enumerate(bad_lines)
+    }
+    data = [file for part in outcome.published for file in part.files]
+    tables = _table_changes(state, job, outcome)
+    after = state.tables.keys() | {change.table_key for change in tables}
+    lines = report.finished(head, finish_ns, _table_lines(job, partitions, outcome), _extra(job, outcome, len(after)))
+    entry = Entry(
+        run_id=run_id,
+        source_id=source_id,
+        at=at,
+        report=lines,
+        raw_files=[] if job.is_replay else _loaded_files(source_id, run_id, outcome),
+        files=_table_files(source_id, run_id, outcome),
+        index_files=list(index.values()),
+        removed_index_files=_replaced_index(job, state, outcome),
+        quarantine_files=list(quarantine.values()),
+        decisions=_decisions(state, job, outcome, at),
+        source_settings=job.connection.settings.model_dump(mode="json") if job.mode is Mode.REBUILD else None,
+        base=state.last_run,
+    )
+    return Manifest(
+        entry=entry,
+        moves=[
+            *((file.written, file.path) for file in data),
+            *((written, file.path) for written, file in index.items()),
+            *quarantine.items(),
+        ],
+        tables=tables,
+        dropped_tables=_dropped(state, job, tables),
+        connection=Noted.of(job.connection),
+    )
+
+
+def _table_files(source_id: str, run_id: str, outcome: Outcome) -> list[TableFiles]:
+    """The data files that each table gains and loses."""
+    files: dict[str, TableFiles] = {}
+    for part in outcome.published:
+        of_table = files.setdefault(part.table_key, TableFiles(part.table_key))
+        of_table.added += [
+            LakeFile(
+                path=file.path,
+                source_id=source_id,
+                table_key=file.table_key,
+                partition=list(file.partition),
+                rows=file.rows,
+                size=file.size,
+                digest=file.digest,
+                first_received=file.first_received,
+                last_received=file.last_received,
+                run_id=run_id,
+            )
+            for file in part.files
+        ]
+    for old in outcome.replaced:
+        files.setdefault(old.table_key, TableFiles(old.table_key)).removed.append(old.path)
+    return [files[key] for key in sorted(files) if files[key].added or files[key].removed]
+
+
+def _decisions(state: LakeState, job: Job, outcome: Outcome, at: int) -> Decisions:
+    """Which tables may be from now on, and which were refused. A replay meets lines that were counted before."""
+    refused = outcome.staged.refused_tables
+    allowed = job.allowed - refused.keys()
+    if job.mode is Mode.REBUILD:  # reads everything, so it knows all
+        return Decisions(refused=remembered([], refused, at))
+    counted = {} if job.is_replay else refused
+    rest = remembered(state.refused, counted, at, allowed=allowed) if counted or allowed else None
+    return Decisions(allowed=sorted(allowed), refused=rest)
+
+
+def _index(job: Job, outcome: Outcome, run_id: str, now: int) -> dict[str, IndexFile]:
+    parts = [(part, now) for part in outcome.kept.new_ids]
+    if job.mode is not Mode.REBUILD:  # which makes the whole index anew
+        again = outcome.kept.reindexed
+        parts += [(part, again.synced_at) for part in again.parts]
+    return named(parts, job.connection.source.id, run_id)
+
+
+def _replaced_index(job: Job, state: LakeState, outcome: Outcome) -> list[str]:
+    index = state.index
+    replaced = [*index.sound, *index.lost] if job.mode is Mode.REBUILD else outcome.kept.reindexed.replaced
+    return [file.path for file in replaced]
+
+
+def _loaded_files(source_id: str, run_id: str, outcome: Outcome) -> list[LoadedFile]:
+    counts = {count.file: count for count in outcome.staged.files}
+    return [
+        LoadedFile(
+            source_id=source_id,
+            path=file.path,
+            size=file.size,
+            etag=file.etag,
+            run_id=run_id,
+            lines=books.lines,
+            loaded=books.loaded,
+            duplicates=books.duplicates,
+            suppressed=books.suppressed,
+            blocked=books.blocked,
+            quarantined=books.quarantined,
+            checksum=f"{books.checksum:032x}",
+            digest=counts[file].digest,
+            first_received=counts[file].first_received,
+            last_received=counts[file].last_received,
+        )
+        for file, books in outcome.accounts.files.items()
+    ]
+
+
+def _table_changes(state: LakeState, job: Job, outcome: Outcome) -> list[TableChange]:
+    dialect = job.connection.dialect
+    names = {(table.database, table.name) for table in state.tables.values()}
+    partitions: dict[str, set[tuple[str, ...]]] = {}
+    for part in outcome.published:
+        partitions.setdefault(part.table_key, set()).update(file.partition for file in part.files)
+    rescued = {part.table_key for part in outcome.published if part.rescued.total()}
+    changes = []
+    for plan in outcome.plans:
+        name = plan.table_key
+        if not partitions.get(name) and name not in job.new_types:
+            continue  # all its rows were duplicates: there is nothing new to show
+        # A table that a rebuild gives another name brings its columns along.
+        added = plan.added if (dialect.database, dialect.table_name(name)) in names else plan.columns
+        if name in rescued:
+            added += (Column(RESCUED_COLUMN, ColumnType.STRING, ""),)
+        changes.append(
+            TableChange(
+                database=dialect.database,
+                table=dialect.table_name(name),
+                source_id=job.connection.source.id,
+                table_key=name,
+                location=dialect.location(name),
+                partition_keys=dialect.date_partition.keys,
+                added=added,
+                retyped=tuple(job.new_types.get(name, {}).items()),
+                partitions=tuple(sorted(partitions.get(name, ()))),
+                anew=job.mode is Mode.REBUILD,
+            )
+        )
+    return changes
+
+
+def _dropped(state: LakeState, job: Job, changes: Collection[TableChange]) -> list[tuple[str, str]]:
+    """Tables that a rebuild leaves behind under their old names."""
+    if job.mode is not Mode.REBUILD:
+        return []
+    kept = {(change.database, change.table) for change in changes}
+    return sorted({(table.database, table.name) for table in state.tables.values()} - kept)
+
+
+def _table_lines(job: Job, partitions: Partitions, outcome: Outcome) -> list[report.TableLine]:
+    dialect = job.connection.dialect
+    lines = []
+    for plan in outcome.plans:
+        parts = [part for part in outcome.published if part.table_key == plan.table_key]
+        written = {file.partition for part in parts for file in part.files}
+        count = outcome.accounts.tables.get(plan.table_key, Count())
+        if not written and not count.duplicates:
+            continue
+        known = () if job.mode is Mode.REBUILD else partitions.get(plan.table_key, ())
+        new = sorted(written.difference(known))
+        extra: dict[str, Any] = {
+            "books": {
+                "staged": count.loaded + count.duplicates,
+                "loaded": count.loaded,
+                "duplicates": count.duplicates,
+                "checksum": f"{count.checksum:032x}",
+            },
+            "files": sum(len(part.files) for part in parts),
+            "bytes": sum(file.size for part in parts for file in part.files),
+        }
+        rescued = sum((part.rescued for part in parts), Counter[str]())
+        if rescued:
+            extra["rescued"] = dict(rescued.most_common(50))
+        if count.rewritten:
+            extra["rewritten"] = count.rewritten
+        if plan.table_key in job.new_types:
+            extra["retyped"] = {name: kind.value for name, kind in job.new_types[plan.table_key].items()}
+        if plan.refused:
+            extra["refused_columns"] = len(plan.refused)
+        if plan.reasons and written:
+            extra["type_reasons"] = dict(plan.reasons)
+        lines.append(
+            report.TableLine(
+                table_name=dialect.table_name(plan.table_key),
+                row_count=count.loaded,
+                is_new=plan.is_new and bool(written),
+                partitions=[dict(zip(dialect.date_partition.keys, values, strict=True)) for values in new],
+                new_columns=[{"name": c.name, "type": c.type.value} for c in plan.added] if written else [],
+                extra=extra,
+            )
+        )
+    return lines
+
+
+def _extra(job: Job, outcome: Outcome, tables: int) -> dict[str, Any]:
+    """What the report tells of the whole run, beyond Segment's fields."""
+    accounts, published = outcome.accounts, outcome.published
+    failed = [{"file": count.file.path, "error": count.error} for count in outcome.staged.files if count.error]
+    extra: dict[str, Any] = {
+        "kind": job.kind,
+        "books": accounts.whole.as_report(),
+        "files_read": len(accounts.files),
+        "rescued": outcome.rescued,
+        "data_files": sum(len(part.files) for part in published),
+        "bytes": sum(file.size for part in published for file in part.files),
+    }
+    rewritten = sum(count.rewritten for count in accounts.tables.values())
+    again = outcome.reindexed(job)
+    if job.is_replay:
+        extra |= {"rewritten": rewritten, "carried_over": outcome.carried}
+    if failed:
+        extra["failed_files"] = failed
+    if again.replaced:
+        extra["reindexed"] = again.as_report
+    notices = notices_of(job, outcome, tables)
+    if notices:
+        extra["notices"] = notices
+    return extra

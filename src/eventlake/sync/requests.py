@@ -1,0 +1,132 @@
+"""What people ask for, as jobs: the names that they use are looked up here, whichever way they ask."""
+
+from collections.abc import Sequence
+
+from eventlake.catalog.base import CatalogTable
+from eventlake.control.connections import Connection, Connections
+from eventlake.control.leases import Lane
+from eventlake.errors import InvalidSettingsError, NotFoundError
+from eventlake.events.envelope import CALLS
+from eventlake.reports.words import count
+from eventlake.schema.types import ColumnType
+from eventlake.sync import jobs
+from eventlake.sync.jobs import Job
+from eventlake.workspace import Lake
+
+
+def table_named(lake: Lake, name: str) -> CatalogTable:
+    """The table that is called `<database>.<table>`."""
+    for table in lake.catalog.tables():
+        if f"{table.database}.{table.name}" == name:
+            return table
+    raise NotFoundError(f"there is no table {name!r}", fix="see `eventlake tables`")
+
+
+def syncs(connections: Connections, names: Sequence[str]) -> list[Job]:
+    """Load what is new: of these sources or connections, or of all.
+
+    What is disabled is passed over. A name that means nothing else is refused.
+    """
+    for name in names:
+        found = connections.find(name)
+        if not any(one.enabled for one in found):
+            disabled = " and ".join(one.full_name for one in found)
+            raise InvalidSettingsError(
+                f"{disabled} {'is' if len(found) == 1 else 'are'} disabled",
+                fix=f"`eventlake connection enable {found[0].full_name}`",
+            )
+    return [jobs.sync(one) for one in connections.meant(names) if one.enabled]
+
+
+def replay(
+    lake: Lake, connection: Connection, start: int | None, stop: int | None, events: Sequence[str] | None = None
+) -> Job:
+    """Load what was received in [start, stop) again, or only some events or calls of it; None is no bound."""
+    return jobs.replay(connection, start, stop, _tables_of(lake, connection, events) if events else None)
+
+
+def rest_of_replay(lake: Lake, connection: Connection) -> Job:
+    """What is left of a replay that was interrupted."""
+    pending = lake.replays.pending(connection.source.id)
+    if pending is None:
+        raise NotFoundError(
+            f"no replay of {connection.name} was interrupted", fix="`eventlake replay` begins one; see its --help"
+        )
+    keys = frozenset(pending.table_keys) if pending.table_keys is not None else None
+    return jobs.replay(connection, pending.start if pending.done else pending.asked_from, pending.asked_to, keys)
+
+
+def unfinished_replay(lake: Lake, connection: Connection) -> str | None:
+    """What to say of a replay that was interrupted; None if there is none, or if it is going on."""
+    pending = lake.replays.pending(connection.source.id)
+    if pending is None or lake.leases.other_holder(connection.source.id, Lane.REPLAY):
+        return None
+    return (
+        f"a replay was interrupted after {pending.done} of {count(pending.parts, 'part')}; `eventlake replay "
+        f"{connection.name} --resume` continues it"
+    )
+
+
+def _tables_of(lake: Lake, connection: Connection, events: Sequence[str]) -> frozenset[str]:
+    known = {table.table_key for table in lake.catalog.tables(connection.source.id)}
+    wanted: set[str] = set()
+    for event in events:
+        names = {connection.dialect.event_table(event), *({event} & CALLS)} & known
+        if not names:
+            raise NotFoundError(f"{connection.name} has no table for the event {event!r}", fix="see `eventlake tables`")
+        wanted |= names
+    return frozenset(wanted)
+
+
+def retype(lake: Lake, name: str, column: str, new_type: str) -> Job | None:
+    """Give a column another type; None if it has that type already."""
+    table, kind = table_named(lake, name), ColumnType.named(new_type)
+    if kind is None:
+        raise InvalidSettingsError(
+            f"{new_type!r} is not a column type", fix=f"use one of {', '.join(k.value for k in ColumnType)}"
+        )
+    if column not in table.schema.names or column.startswith("_"):
+        raise NotFoundError(
+            f"{name} has no column {column!r} whose type could change",
+            fix=f"see `eventlake describe {name}`",
+        )
+    if column in ("message_id", "received_at"):
+        raise InvalidSettingsError(
+            f"{column} must keep its type: deduplication and partitions need it", fix="choose another column"
+        )
+    if next(c.type for c in table.schema.columns if c.name == column) is kind:
+        return None
+    return jobs.retype(_owner(lake, table), table.table_key, column, kind)
+
+
+def drop(lake: Lake, name: str) -> Job:
+    """Take a table out of the lake, and keep its events out."""
+    table = table_named(lake, name)
+    return jobs.drop(_owner(lake, table), table.table_key)
+
+
+def allow(lake: Lake, connection: Connection, names: Sequence[str] | None) -> Job:
+    """Let events in that were left out, by names of events or tables; None: all for which there was no room."""
+    dropped = {table.table_key for table in lake.admission.dropped(connection.source.id)}
+    refused = {table.table_key for table in lake.admission.refused(connection.source.id)}
+    named = {_left_out(connection, name, dropped | refused) for name in names or ()}
+    wanted = named if names is not None else refused - dropped
+    if not wanted:
+        raise NotFoundError(f"no table of {connection.name} was refused", fix="see `eventlake drop --list`")
+    return jobs.allow(connection, frozenset(wanted), were_loaded=bool(wanted & dropped))
+
+
+def _left_out(connection: Connection, name: str, left_out: set[str]) -> str:
+    """The key of the table that is meant by the name of an event, of a call or of a table."""
+    dialect = connection.dialect
+    for table_key in sorted(left_out):
+        table = dialect.table_name(table_key)
+        if name in (table_key, table, f"{dialect.database}.{table}") or table_key == dialect.event_table(name):
+            return table_key
+    raise NotFoundError(
+        f"no table {name!r} of {connection.name} was dropped or refused", fix="see `eventlake drop --list`"
+    )
+
+
+def _owner(lake: Lake, table: CatalogTable) -> Connection:
+    return lake.workspace.connections.of_table(lake.name, table.source_id)

@@ -1,0 +1,84 @@
+"""How the work of a run is shared out: raw files, hashes and tables, into tasks of about equal size."""
+
+import heapq
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import TypeVar
+
+from eventlake.lake.ids import BUCKETS
+from eventlake.lake.staging import Segment
+from eventlake.tasks.publish import TableShare
+from eventlake.tasks.staged import RawFile
+
+Item = TypeVar("Item")
+
+
+@dataclass(frozen=True)
+class ShareSizes:
+    """How much a task gets."""
+
+    bytes_per_stage_task: int = 8 << 20  # of compressed raw files
+    files_per_stage_task: int = 500
+    bytes_to_open_a_file: int = 16 << 10  # what opening a file costs, in bytes that could have been read meanwhile
+    ids_per_share: int = 1_000_000
+    ids_for_one_share: int = 250_000  # up to so many, more shares are not worth it
+    fewest_rows_per_share: int = 50_000
+    most_rows_per_share: int = 1_000_000
+
+
+DEFAULT_SIZES = ShareSizes()
+
+
+def stage_tasks(files: Sequence[RawFile], parallelism: int, sizes: ShareSizes = DEFAULT_SIZES) -> list[list[RawFile]]:
+    """Raw files packed into tasks of about equal work."""
+    size = sum(file.size for file in files)
+    wanted = max(parallelism, size // sizes.bytes_per_stage_task, len(files) // sizes.files_per_stage_task)
+    wanted += -wanted % parallelism  # else some cores do nothing while others do the last tasks
+    return packed([(file, file.size + sizes.bytes_to_open_a_file) for file in files], wanted)
+
+
+def packed(weighted: Iterable[tuple[Item, int]], groups: int) -> list[list[Item]]:
+    """Items in at most `groups` groups of about equal weight, the heaviest group first."""
+    heap: list[tuple[int, int, list[Item]]] = [(0, number, []) for number in range(groups)]
+    for item, weight in sorted(weighted, key=lambda pair: -pair[1]):
+        total, number, group = heapq.heappop(heap)
+        group.append(item)
+        heapq.heappush(heap, (total + weight, number, group))
+    return [group for _, _, group in sorted(heap, key=lambda entry: (-entry[0], entry[1])) if group]
+
+
+def dedupe_shares(messages: int, parallelism: int, sizes: ShareSizes = DEFAULT_SIZES) -> int:
+    for_cores = parallelism if messages > sizes.ids_for_one_share else 1
+    return max(1, min(BUCKETS, max(messages // sizes.ids_per_share, for_cores)))
+
+
+def publish_tasks(
+    tables: Sequence[tuple[TableShare, Sequence[Segment]]], parallelism: int, sizes: ShareSizes = DEFAULT_SIZES
+) -> list[list[TableShare]]:
+    """Tables packed into tasks, with the segments that hold their rows: small ones together, large ones split."""
+    least, most = sizes.fewest_rows_per_share, sizes.most_rows_per_share
+    rows_in_all = sum(segment.rows for _, segments in tables for segment in segments)
+    limit = min(most, max(least, rows_in_all // (3 * parallelism)))
+    shares: list[tuple[TableShare, int]] = []
+    for table, of_table in tables:
+        for number, (segments, rows) in enumerate(_split(of_table, limit)):
+            carry_from = table.carry_from if number == 0 else ()
+            shares.append((table._replace(segments=segments, carry_from=carry_from), rows + 1000))
+    # A few tasks per core even out shares that turn out heavier than they looked.
+    return packed(shares, max(parallelism, min(3 * parallelism, rows_in_all // least), rows_in_all // most))
+
+
+def _split(segments: Sequence[Segment], limit: int) -> list[tuple[tuple[Segment, ...], int]]:
+    """Segments in groups of about `limit` rows; one empty group if there are none."""
+    groups: list[tuple[tuple[Segment, ...], int]] = []
+    current: list[Segment] = []
+    rows = 0
+    for segment in sorted(segments):
+        current.append(segment)
+        rows += segment.rows
+        if rows >= limit:
+            groups.append((tuple(current), rows))
+            current, rows = [], 0
+    if current or not groups:
+        groups.append((tuple(current), rows))
+    return groups

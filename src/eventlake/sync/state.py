@@ -1,0 +1,84 @@
+"""What is in a lake of a connection, as a run finds it: read once, before anything is planned."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from eventlake.catalog.base import CatalogTable
+from eventlake.control.admission import RefusedTable
+from eventlake.control.ledger import LakeFile, LoadedFile
+from eventlake.errors import InvalidSettingsError
+from eventlake.lake.layout import INDEX
+from eventlake.schema.evolve import TableSchema
+from eventlake.schema.names import RESCUED_COLUMN
+from eventlake.sync.index import Index, found_sound
+from eventlake.sync.jobs import Job
+from eventlake.workspace import Lake
+
+
+@dataclass(frozen=True)
+class LakeState:
+    """Everything that planning a run and making its manifest depend on, besides what the run itself sees."""
+
+    tables: Mapping[str, CatalogTable]  # by key
+    taken: frozenset[str]  # names in the database that belong to tables which are not ours
+    raw_files: Mapping[str, LoadedFile]  # that were loaded, by path
+    data_files: list[LakeFile]  # empty if a run looks at none
+    index: Index
+    refused: list[RefusedTable]  # before
+    dropped: frozenset[str]  # keys of tables that are kept out
+    last_run: str | None  # that was recorded
+
+    def schema(self, job: Job, table_key: str) -> TableSchema | None:
+        """The columns of a table, with the types that the job asks for; None if there is no such table."""
+        table = self.tables.get(table_key)
+        if table is None:
+            return None
+        schema = TableSchema(tuple(column for column in table.schema.columns if column.name != RESCUED_COLUMN))
+        for name, new_type in job.new_types.get(table_key, {}).items():
+            schema = schema.with_type(name, new_type)
+        return schema
+
+    def known_columns(self, job: Job) -> dict[str, tuple[str, ...]]:
+        """The names of the columns of each table."""
+        schemas = {key: self.schema(job, key) for key in self.tables}
+        return {key: tuple(column.name for column in schema.columns) for key, schema in schemas.items() if schema}
+
+    def replaced_files(self, job: Job) -> list[LakeFile]:
+        """The data files that a run writes anew; none for a sync."""
+        scope = job.scope
+        if not job.is_replay or scope is None:
+            return self.data_files if job.is_replay else []
+        return [
+            file
+            for file in self.data_files
+            if scope.start <= file.first_received < scope.stop and scope.has_table(file.table_key)
+        ]
+
+
+def read_state(lake: Lake, job: Job) -> LakeState:
+    source_id = job.connection.source.id
+    taken = lake.catalog.prepare(job.connection.settings.database)
+    stored = {file.path: file.size for file in lake.storage.files(f"{INDEX}/source={source_id}")}
+    index = found_sound(lake.ledger.index_files(source_id), stored)
+    looks_at_data = job.is_replay or job.dropped is not None or index.lost
+    return LakeState(
+        tables={table.table_key: table for table in lake.catalog.tables(source_id)},
+        taken=taken,
+        raw_files=lake.ledger.raw_files(source_id),
+        data_files=lake.ledger.data_files(source_id) if looks_at_data else [],
+        index=index,
+        refused=lake.admission.refused(source_id),
+        dropped=_dropped(lake, job),
+        last_run=lake.ledger.last_run(source_id),
+    )
+
+
+def _dropped(lake: Lake, job: Job) -> frozenset[str]:
+    names = frozenset(table.table_key for table in lake.admission.dropped(job.connection.source.id))
+    saved = lake.workspace.connections.of_table(lake.name, job.connection.source.id).settings
+    if names and saved.table_naming is not job.connection.settings.table_naming:
+        raise InvalidSettingsError(
+            f"with another table_naming, the rules that keep {len(names)} dropped tables out would not hold",
+            fix="let those tables in first, and drop them again under their new names: `eventlake drop --list`",
+        )
+    return names - job.allowed

@@ -1,0 +1,184 @@
+"""What results of tasks must look like, whoever wrote them: they come through a folder that others may write to.
+
+A result tells the driver which files to move, which tables to make and what to enter in the ledger. So each is held
+against what was asked: paths are in the run's staging folder or where the lake's layout puts them, names are names that
+tasks make, numbers are numbers that the ledger can hold. Whether the counts are right is for the books to tell.
+
+Every function gives what cannot be true of a result, or None.
+"""
+
+import re
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import ParamSpec
+
+from eventlake.lake.dialects import Dialect
+from eventlake.lake.ids import Share
+from eventlake.lake.layout import STAGE
+from eventlake.lake.parquet import DataFile
+from eventlake.schema.names import MAX_COLUMN_LENGTH, MAX_TABLE_LENGTH
+from eventlake.tasks.dedupe import DedupeContext, DedupeResult
+from eventlake.tasks.examine import Difference, ExamineContext, FileSeen, IndexSeen, Nameless, Suspect
+from eventlake.tasks.id_files import NewIds
+from eventlake.tasks.publish import PublishContext, Published, TableShare
+from eventlake.tasks.reindex import ReindexContext, Unindexed
+from eventlake.tasks.staged import RawFile, StageContext, StageResult
+
+P = ParamSpec("P")
+
+_LARGEST = (1 << 63) - 1  # that a database holds
+_CHECKSUMS = 1 << 128
+_DIGEST = re.compile(r"[0-9a-f]{32}")
+_TABLE = re.compile(rf"[a-z0-9_]{{1,{MAX_TABLE_LENGTH}}}")
+_COLUMN = re.compile(rf"[a-z0-9_]{{1,{MAX_COLUMN_LENGTH}}}")
+_STAGED = re.compile(r"[a-z]+-[0-9a-f]{32}(\.parquet)?")
+_DATA = re.compile(r"data/[0-9a-f]{32}/(?P<name>(?P<run>[0-9]+)-[0-9a-f]{8}-[0-9]{1,9}\.parquet)")
+
+
+def is_staged(path: str, run_id: str) -> bool:
+    """Whether a path is one that tasks of this run give to what they write between the steps."""
+    folder, _, name = path.rpartition("/")
+    return folder == f"{STAGE}/{run_id}" and _STAGED.fullmatch(name) is not None
+
+
+def is_data_file(file: DataFile, run_id: str, dialect: Dialect) -> bool:
+    """Whether a data file is in the run's staging folder, and will be where the layout puts what it holds."""
+    prefix = f"{STAGE}/{run_id}/"
+    written = _DATA.fullmatch(file.written.removeprefix(prefix)) if file.written.startswith(prefix) else None
+    if written is None or written["run"] != run_id:
+        return False
+    layout = dialect.date_partition
+    try:
+        values = layout.values(file.first_received // layout.width)
+    except OverflowError:  # no such year
+        return False
+    place = f"{dialect.location(file.table_key)}/{layout.folder(values)}/{written['name']}"
+    return file.partition == values and file.path == place and file.first_received <= file.last_received
+
+
+def _first(problems: Callable[P, Iterator[str]]) -> Callable[P, str | None]:
+    def first(*args: P.args, **kwargs: P.kwargs) -> str | None:
+        return next(problems(*args, **kwargs), None)
+
+    return first
+
+
+@_first
+def stage(context: StageContext, files: Sequence[RawFile], result: StageResult) -> Iterator[str]:
+    if sorted(count.file for count in result.files) != sorted(files):
+        yield "it is not about the raw files that were asked for"
+    for count in result.files:
+        yield from _counts(count.lines, count.staged, count.quarantined, count.blocked)
+        yield from _instants(count.first_received, count.last_received)
+        if count.digest and not _DIGEST.fullmatch(count.digest):
+            yield f"no digest: {count.digest[:100]!r}"
+    yield from _names(_TABLE, (*result.tables, *result.refused_tables))
+    yield from _counts(*result.refused_tables.values())
+    paths = [result.quarantine] if result.quarantine is not None else []
+    for table in result.tables.values():
+        yield from _names(_COLUMN, table.evidence)
+        yield from _counts(table.rows, *(sighting.values for sighting in table.evidence.values()))
+        yield from _counts(*(tally.values for sighting in table.evidence.values() for tally in sighting.tallies))
+        yield from _instants(*table.hours)
+        for segment in table.segments:
+            paths.append(segment.path)
+            yield from _counts(*segment[1:])
+    for ids in result.id_segments:
+        paths.append(ids.path)
+        yield from _counts(*ids[1:])
+    yield from _staged(paths, context.run_id)
+
+
+@_first
+def dedupe(context: DedupeContext, _: Share, result: DedupeResult) -> Iterator[str]:
+    paths = [path for path in (result.dropped, result.carried) if path is not None]
+    if result.new_ids is not None:
+        paths.append(result.new_ids.path)
+        yield from _counts(result.new_ids.messages)
+        yield from _checksums(result.new_ids.checksum)
+    yield from _staged(paths, context.run_id)
+    for count in (*result.files.values(), *result.routes.values()):
+        yield from _counts(count.loaded, count.duplicates, count.rewritten)
+        yield from _checksums(count.checksum)
+    yield from _counts(*result.carried_routes.values())
+
+
+@_first
+def publish(context: PublishContext, shares: Sequence[TableShare], result: Sequence[Published]) -> Iterator[str]:
+    if [part.table_key for part in result] != [share.table_key for share in shares]:
+        yield "it is not about the tables that were asked for"
+    for part in result:
+        yield from _counts(part.rows, *part.rescued.values())
+        yield from _names(_COLUMN, part.rescued)
+        for file in part.files:
+            yield from _counts(file.rows, file.size)
+            yield from _instants(file.first_received, file.last_received)
+            if file.table_key != part.table_key or not is_data_file(file, context.run_id, context.dialect):
+                yield f"no data file of this run: {file.written[:200]!r} for {file.path[:200]!r}"
+            if not _DIGEST.fullmatch(file.digest):
+                yield f"no digest: {file.digest[:100]!r}"
+
+
+@_first
+def examine_files(_: ExamineContext, paths: Sequence[str], result: Sequence[FileSeen]) -> Iterator[str]:
+    if [file.path for file in result] != list(paths):
+        yield "it is not about the files that were asked for"
+    for file in result:
+        if file.messages is not None:
+            yield from _counts(file.messages.rows)
+            yield from _checksums(file.messages.checksum)
+
+
+@_first
+def reindex(context: ReindexContext, _: Sequence[Unindexed], result: NewIds | None) -> Iterator[str]:
+    if result is not None:
+        yield from _staged([result.path], context.run_id)
+        yield from _counts(result.messages)
+        yield from _checksums(result.checksum)
+
+
+@_first
+def examine_index(_: ExamineContext, __: str, result: IndexSeen) -> Iterator[str]:
+    for partition in result.partitions or ():
+        yield from _counts(partition.messages.rows)
+        yield from _checksums(partition.messages.checksum)
+
+
+@_first
+def difference(_: ExamineContext, __: Suspect, result: Difference) -> Iterator[str]:
+    yield from _counts(result.missing, result.extra)
+
+
+@_first
+def names_of(_: ExamineContext, nameless: Nameless, result: dict[bytes, str]) -> Iterator[str]:
+    if not result.keys() <= nameless.hashes:
+        yield "it is not about the messages that were asked for"
+
+
+def _staged(paths: Iterable[str], run_id: str) -> Iterator[str]:
+    for path in paths:
+        if not is_staged(path, run_id):
+            yield f"no file of this run's staging folder: {path[:200]!r}"
+
+
+def _names(allowed: re.Pattern[str], names: Iterable[str]) -> Iterator[str]:
+    for name in names:
+        if not allowed.fullmatch(name):
+            yield f"no name that a table or column gets: {name[:200]!r}"
+
+
+def _counts(*numbers: int) -> Iterator[str]:
+    for number in numbers:
+        if not 0 <= number <= _LARGEST:
+            yield f"no count: {number}"
+
+
+def _instants(*instants: int | None) -> Iterator[str]:
+    for instant in instants:
+        if instant is not None and abs(instant) > _LARGEST:
+            yield f"no instant: {instant}"
+
+
+def _checksums(*checksums: int) -> Iterator[str]:
+    for checksum in checksums:
+        if not 0 <= checksum < _CHECKSUMS:
+            yield f"no checksum: {checksum}"

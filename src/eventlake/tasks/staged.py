@@ -1,0 +1,91 @@
+"""What goes into the tasks of the stage, and what comes out of them."""
+
+from collections import Counter
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+from eventlake.archive.reader import ReadSizes
+from eventlake.lake.dialects import Dialect
+from eventlake.lake.quarantine import QuarantineSizes
+from eventlake.lake.staging import IdSegment, Segment
+from eventlake.reading.line_reader import ReadingSizes
+from eventlake.schema.evolve import Evidence
+from eventlake.storage.base import Storage
+from eventlake.tasks.scope import Scope
+
+HOURS_COUNTED = 24  # a table that was seen in so many is no accident
+
+
+class RawFile(NamedTuple):
+    """A raw file of this run; `number` is its place in the run's list of files."""
+
+    number: int
+    path: str
+    size: int
+    etag: str
+
+
+@dataclass(frozen=True)
+class StageSizes:
+    """How much a stage task holds at once."""
+
+    read: ReadSizes = field(default_factory=ReadSizes)
+    reading: ReadingSizes = field(default_factory=ReadingSizes)
+    quarantine: QuarantineSizes = field(default_factory=QuarantineSizes)
+    bytes_at_once: int = 64 << 20  # of raw lines that are read as columns
+    bytes_per_line: int = 100  # that a line takes in memory besides
+    rows_per_chunk: int = 4096  # more rows fall out of the processor's cache while they are lists
+    bytes_in_buffers: int = 64 << 20  # of raw lines, over all tables
+    ids_per_segment: int = 1_000_000
+    names_remembered: int = 100_000
+
+
+@dataclass(frozen=True)
+class StageContext:
+    """What all stage tasks of a run share."""
+
+    run_id: str
+    storage: Storage
+    archive: Storage  # where raw files are
+    dialect: Dialect
+    known_columns: dict[str, tuple[str, ...]]
+    column_limit: int
+    table_limit: int  # new tables that one task may find
+    scope: Scope | None = None
+    only_tables: frozenset[str] | None = None  # the tables that may be, if the limit decides
+    preferred_tables: frozenset[str] = frozenset()  # found also beyond the limit: they were refused before
+    dropped_tables: frozenset[str] = frozenset()  # their events are left out
+    sizes: StageSizes = field(default_factory=StageSizes)
+
+
+@dataclass
+class FileCount:
+    """What became of the lines of one raw file, as far as staging can tell."""
+
+    file: RawFile
+    lines: int = 0
+    staged: int = 0
+    quarantined: int = 0
+    blocked: int = 0  # of tables that were dropped
+    first_received: int | None = None
+    last_received: int | None = None
+    digest: str = ""  # of the file's content
+    error: str | None = None
+
+
+@dataclass
+class StagedTable:
+    rows: int = 0
+    segments: list[Segment] = field(default_factory=list)
+    evidence: Evidence = field(default_factory=dict)
+    hours: set[int] = field(default_factory=set)  # in which its events were received: of a new table, some
+
+
+@dataclass
+class StageResult:
+    files: list[FileCount]
+    tables: dict[str, StagedTable]
+    id_segments: list[IdSegment]
+    quarantine: str | None
+    refused_tables: Counter[str]  # lines of tables for which there was no room
+    misread_by: str | None = None  # version of DuckDB that reads in another way than relied on; it read nothing
