@@ -30,6 +30,7 @@ def main() -> None:
         hours=options.hours,
         slice_events=options.slice,
         index_ids=options.index_ids or _IDS_PER_EVENT * options.events,
+        shape=options.shape,
     )
     with tempfile.TemporaryDirectory(prefix="eventlake-bench-") as scratch:
         settle_in(Path(scratch))
@@ -71,6 +72,9 @@ def _options() -> argparse.Namespace:
     parser.add_argument("--hours", type=int, default=24, help="of receipt they are spread over (%(default)s)")
     parser.add_argument("--slice", type=int, default=20_000, metavar="EVENTS", help="of them for dlt (%(default)s)")
     parser.add_argument("--index-ids", type=int, metavar="N", help="message ids in the look-back of D (80 per event)")
+    parser.add_argument(
+        "--shape", type=int, default=1, metavar="SEED", help="of the tables of H, N and W (%(default)s)"
+    )
     parser.add_argument("--repeat", type=int, default=3, help="runs of each; medians are shown (%(default)s)")
     parser.add_argument("--only", default=",".join(CONTESTANTS), help="contestants, with commas (%(default)s)")
     parser.add_argument("--json", type=Path, metavar="FILE", help="write every run to it, and a chart beside it")

@@ -1,4 +1,4 @@
-"""The data of the speed benchmark: archives of demo events, each made once."""
+"""The data of the speed benchmark: archives of events, each made once."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from rich.progress import Progress
 
+from bench.shapes import Shapes, write_shapes
 from eventlake.demo.events import Recipe, write_archive
 
 if TYPE_CHECKING:
@@ -34,24 +35,31 @@ class Archives:
     def __init__(self, scratch: Path, console: Console) -> None:
         self._scratch = scratch
         self._console = console
-        self._made: dict[tuple[Recipe, int], Archive] = {}
+        self._made: dict[tuple[Recipe | Shapes, int], Archive] = {}
 
-    def archive(self, recipe: Recipe, files: int) -> Archive:
+    def archive(self, recipe: Recipe | Shapes, files: int) -> Archive:
         key = (recipe, files)
         if key not in self._made:
             self._made[key] = self._make(self._scratch / f"archive-{len(self._made)}", recipe, files)
         return self._made[key]
 
-    def sample(self, recipe: Recipe) -> Archive:
+    def sample(self, recipe: Recipe | Shapes) -> Archive:
         """Other events of the same kinds, received before those of the recipe: what an earlier sync may have seen."""
         earlier = recipe.until - timedelta(hours=recipe.hours)
         events = max(_SMALLEST_SAMPLE, _SAMPLE_PER_TRACK_TYPE * recipe.track_types)
         return self.archive(replace(recipe, events=events, until=earlier, hours=1, seed=recipe.seed + 1), files=1)
 
-    def _make(self, folder: Path, recipe: Recipe, files: int) -> Archive:
+    def _make(self, folder: Path, recipe: Recipe | Shapes, files: int) -> Archive:
         with Progress(console=self._console, transient=True) as progress:
             task = progress.add_task("making events", total=recipe.events * (1 + recipe.duplicate_share))
-            paths = write_archive(recipe, folder, files=files, progress=lambda lines: progress.advance(task, lines))
+
+            def advance(lines: int) -> None:
+                progress.advance(task, lines)
+
+            if isinstance(recipe, Shapes):
+                paths = write_shapes(recipe, folder, files=files, progress=advance)
+            else:
+                paths = write_archive(recipe, folder, files=files, progress=advance)
         gzip_bytes = sum(path.stat().st_size for path in paths)
         return Archive(folder, recipe.events, len(paths), gzip_bytes, sum(map(_unpacked_bytes, paths)))
 

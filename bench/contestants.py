@@ -18,8 +18,8 @@ from typing import TYPE_CHECKING
 from bench.lookback import write_index
 from bench.measure import CommandFailed
 from eventlake.lake.parquet import WRITER
+from eventlake.runners.class_cache import make_class_cache
 from eventlake.runners.java import java_home
-from eventlake.runners.quick_start import make_archive
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -58,7 +58,7 @@ def environment() -> dict[str, str]:
 def settle_in(scratch: Path) -> None:
     """Do once what is done once on a machine: `eventlake doctor --quick-start`."""
     os.environ["XDG_CACHE_HOME"] = str(scratch)
-    make_archive(scratch / "spark.log")
+    make_class_cache(scratch / "spark.log")
 
 
 def eventlake_workspace(folder: Path, *sources: Path) -> list[list[str]]:

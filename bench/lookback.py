@@ -33,12 +33,13 @@ def write_index(folder: Path, slug: str, messages: int) -> None:
             ids.write(sink, made_up)
         file = IndexFile(path, run_id, len(made_up), f"{ids.checksum(made_up):032x}", synced_at=at)
         with place.lake().leases.held(source.id) as lease:
-            place.lake().ledger.record(Entry(run_id, source.id, at, report=[], index_files=[file]), lease)
+            base = place.lake().ledger.last_run(source.id)
+            place.lake().ledger.record(Entry(run_id, source.id, at, report=[], index_files=[file], base=base), lease)
     place.engine.dispose()
 
 
 def _ids(dice: np.random.Generator, count: int, at: int) -> ids.Ids:
     high, low = (dice.integers(0, 2**64, count, dtype=np.uint64) for _ in range(2))
     received = at - dice.integers(0, 2 * _HOUR, count)
-    table = np.full(count, ids.table_key("page"), np.uint64)
-    return ids.Ids({"high": np.sort(high), "low": low, "received": received, "table": table})
+    route = np.full(count, ids.route_hash(("page",)), np.uint64)
+    return ids.Ids({"high": np.sort(high), "low": low, "received": received, "route": route})

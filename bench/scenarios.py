@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from bench.contestants import Task
 from bench.runs import Entry
+from bench.shapes import Shapes
 from eventlake.demo.events import Recipe
 
 if TYPE_CHECKING:
@@ -27,6 +28,7 @@ class Scale:
     hours: int
     slice_events: int  # for contestants that would take too long with all
     index_ids: int  # in the look-back
+    shape: int = 1  # the seed of the tables of H, W and N
 
 
 def _recipe(scale: Scale) -> Recipe:
@@ -34,7 +36,7 @@ def _recipe(scale: Scale) -> Recipe:
     return Recipe(scale.events, hours=scale.hours, duplicate_share=0.01, conflict_share=0.002)
 
 
-def _task(archives: Archives, recipe: Recipe, *, files: int | None = None, index_ids: int = 0) -> Task:
+def _task(archives: Archives, recipe: Recipe | Shapes, *, files: int | None = None, index_ids: int = 0) -> Task:
     files = files or max(_FEWEST_FILES, recipe.events // _EVENTS_PER_FILE)
     return Task(archives.archive(recipe, files), archives.sample(recipe), index_ids)
 
@@ -91,6 +93,23 @@ def _g(scale: Scale, archives: Archives) -> Iterator[Entry]:
         yield Entry("G", name, "eventlake_steady", task)
 
 
+def _h(scale: Scale, archives: Archives) -> Iterator[Entry]:
+    task = _task(archives, Shapes(scale.events, scale.shape, hours=scale.hours, duplicate_share=0.01))
+    yield from _many("H", task, "naive_spark", "duckdb_copy", "eventlake_first", "eventlake_steady")
+
+
+def _n(scale: Scale, archives: Archives) -> Iterator[Entry]:
+    task = _task(archives, Shapes(scale.events, scale.shape, hours=3, track_types=1000))
+    yield from _many("N", task, "duckdb_copy", "eventlake_first", "eventlake_steady")
+
+
+def _w(scale: Scale, archives: Archives) -> Iterator[Entry]:
+    wide = Shapes(
+        scale.events, scale.shape, hours=scale.hours, track_types=1, fewest_keys=1600, most_keys=1600, filled=30
+    )
+    yield from _many("W", _task(archives, wide), "duckdb_copy", "eventlake_first", "eventlake_steady")
+
+
 @dataclass(frozen=True)
 class Scenario:
     title: str
@@ -105,4 +124,7 @@ SCENARIOS = {
     "E": Scenario("one huge file", _e),
     "F": Scenario("5,000 events", _f),
     "G": Scenario("a tenth, the whole and ten times the events", _g),
+    "H": Scenario("40 track types with properties of their own", _h),
+    "N": Scenario("1,000 track types in three hours", _n),
+    "W": Scenario("one table with 1,500 columns of which an event fills 30", _w),
 }

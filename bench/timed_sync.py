@@ -19,7 +19,7 @@ from eventlake.workspace import Workspace
 
 if TYPE_CHECKING:
     from eventlake.control.connections import Connection
-    from eventlake.sync.steps import Runner
+    from eventlake.runners.base import Runner
 
 
 class _Watch:
