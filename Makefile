@@ -93,6 +93,7 @@ mutants: $(MUTANTS)/.done ## Change the code and see whether tests notice; ARGS=
 check: $(DEV_DONE) ## Check style, formatting, types and the import rules.
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
+	$(BIN)/clang-format --dry-run --Werror src/eventlake/native/*.[ch]
 	$(BIN)/mypy
 	$(BIN)/lint-imports --no-logo
 
@@ -100,6 +101,7 @@ check: $(DEV_DONE) ## Check style, formatting, types and the import rules.
 format: $(DEV_DONE) ## Mend style and formatting where a tool can.
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
+	$(BIN)/clang-format -i src/eventlake/native/*.[ch]
 
 .PHONY: bench
 bench: $(BENCH_DONE) ## Measure what a load costs, here and elsewhere; see docs/performance.md.
@@ -174,7 +176,9 @@ $(DONE)/run: $(VENV_DONE) requirements/run.txt requirements/build.txt
 	@$(PIP_INSTALL) --require-hashes $(patsubst %,-r %,$(filter %.txt,$^))
 	@touch $@
 
-$(DONE)/project: $(DONE)/run pyproject.toml
+NATIVE := $(wildcard hatch_build.py src/eventlake/native/build.py src/eventlake/native/*.[ch])
+
+$(DONE)/project: $(DONE)/run pyproject.toml $(NATIVE)
 	@echo "installing eventlake itself…"
 	@$(PIP_INSTALL) --no-deps --no-build-isolation -e .
 	@touch $@

@@ -13,7 +13,7 @@ import pytest
 
 from eventlake.events import instants
 from eventlake.lake import ids
-from eventlake.lake.staging import RECEIVED, RESCUED, place_of
+from eventlake.lake.staged_rows import StagedRows
 from eventlake.schema import rescue
 from eventlake.schema.cast import CUT, NO_ROOM, ROUNDED, SPELLING, TOO_LARGE
 from eventlake.schema.evolve import Column
@@ -23,6 +23,7 @@ from eventlake.schema.types import ColumnType
 from eventlake.storage.local import LocalStorage
 from eventlake.tasks import carried_over
 from eventlake.tasks.publish import PublishSizes
+from staged_rows import RESCUED, rows_of
 
 COLUMNS = [
     Column("message_id", ColumnType.STRING, "/messageId"),
@@ -36,7 +37,7 @@ COLUMNS = [
 Cell = tuple[str, str, Kind]  # column, pointer and kind
 
 
-def carried_rows(storage: LocalStorage, *args: Any) -> Iterator[pa.RecordBatch]:
+def carried_rows(storage: LocalStorage, *args: Any) -> Iterator[StagedRows]:
     """The rows as a publish task takes them."""
     return carried_over.carried_rows(storage, [("track_a",)], *args, at_once=PublishSizes().carried_at_once)
 
@@ -68,7 +69,7 @@ def at(micros: int) -> Any:
     return pa.scalar(micros, pa.timestamp("us", "UTC")).as_py()
 
 
-def carried(storage: LocalStorage, *rows: dict[str, Any]) -> pa.RecordBatch:
+def carried(storage: LocalStorage, *rows: dict[str, Any]) -> StagedRows:
     """All of these rows, carried over from one file."""
     data = data_file(storage, "data.parquet", *rows)
     named = [
@@ -80,21 +81,17 @@ def carried(storage: LocalStorage, *rows: dict[str, Any]) -> pa.RecordBatch:
     return batch
 
 
-def cells(batch: pa.RecordBatch, row: int = 0) -> dict[Cell, Any]:
-    return {
-        (*place_of(name),): values[row].as_py()
-        for name, values in zip(batch.schema.names, batch.columns, strict=True)
-        if name not in (RECEIVED, RESCUED) and values[row].is_valid
-    }
+def cells(batch: StagedRows, row: int = 0) -> dict[Cell, Any]:
+    return {(*place,): value for place, value in rows_of(batch)[row].items() if place != RESCUED}
 
 
-def of_properties(batch: pa.RecordBatch, row: int = 0) -> dict[Cell, Any]:
+def of_properties(batch: StagedRows, row: int = 0) -> dict[Cell, Any]:
     return {cell: value for cell, value in cells(batch, row).items() if cell[0].startswith("properties")}
 
 
-def row_ids(batches: list[pa.RecordBatch]) -> list[list[Any]]:
+def row_ids(batches: list[StagedRows]) -> list[list[Any]]:
     return [
-        [cells(batch, row)["message_id", "/messageId", Kind.TEXT] for row in range(batch.num_rows)] for batch in batches
+        [cells(batch, row)["message_id", "/messageId", Kind.TEXT] for row in range(len(batch))] for batch in batches
     ]
 
 
@@ -110,14 +107,14 @@ def test_of_a_message_that_is_there_more_than_once_only_the_row_that_is_named_is
     data = data_file(storage, "data.parquet", *({"message_id": "m", "received_at": at(n)} for n in (1, 2, 3)))
     named = [id_file(storage, "ids-1", "m", received=2), id_file(storage, "ids-2", "m", received=3, table="track_b")]
     (batch,) = carried_rows(storage, [data], COLUMNS, named)
-    assert batch.column(RECEIVED).to_pylist() == [2]
+    assert batch.received.tolist() == [2]
 
 
 def test_many_rows_are_carried_some_thousand_at_a_time(storage: LocalStorage) -> None:
     names = [f"m{n}" for n in range(5000)]
     data = data_file(storage, "data.parquet", *({"message_id": name} for name in names))
     batches = list(carried_rows(storage, [data], COLUMNS, [id_file(storage, "ids", *names)]))
-    assert [batch.num_rows for batch in batches] == [4096, 904]
+    assert [len(batch) for batch in batches] == [4096, 904]
     assert [one for part in row_ids(batches) for one in part] == names
 
 
@@ -143,13 +140,13 @@ def test_cells_come_back_as_they_would_be_read_from_a_line(storage: LocalStorage
         ("properties_t", "/properties/t", Kind.TEXT): "1970-01-01T00:00:01.500000Z",
     }
     assert of_properties(batch, 1) == {("properties_d", "/properties/D", Kind.NUMBER): "100"}
-    assert batch.column(RECEIVED).to_pylist() == [1_500_000, 1_000_000]
-    assert RESCUED not in batch.schema.names
+    assert batch.received.tolist() == [1_500_000, 1_000_000]
+    assert batch.rescued is None
 
 
 def test_rows_are_received_when_they_were(storage: LocalStorage) -> None:
     batch = carried(storage, {"message_id": "m", "received_at": at(instants.LAST)})
-    assert batch.column(RECEIVED).to_pylist() == [instants.LAST]
+    assert batch.received.tolist() == [instants.LAST]
 
 
 @pytest.mark.parametrize(
@@ -169,7 +166,7 @@ def test_a_value_that_did_not_fit_gets_another_chance(
 ) -> None:
     batch = carried(storage, {"message_id": "m1", "_rescued_data": rescue.to_json([entry])})
     assert of_properties(batch) == {("properties_n", entry.pointer, cell[0]): cell[1]}
-    assert RESCUED not in batch.schema.names
+    assert batch.rescued is None
 
 
 @pytest.mark.parametrize("reason", [ROUNDED, CUT, SPELLING])
@@ -177,7 +174,7 @@ def test_the_original_of_a_cell_that_is_not_exact_takes_its_place(storage: Local
     text = rescue.to_json([Rescued("/properties/d", '"12.50"', reason)])
     batch = carried(storage, {"message_id": "m1", "properties_d": Decimal("12.5"), "_rescued_data": text})
     assert of_properties(batch) == {("properties_d", "/properties/d", Kind.TEXT): "12.50"}
-    assert RESCUED not in batch.schema.names
+    assert batch.rescued is None
 
 
 def test_what_has_no_cell_stays_rescued(storage: LocalStorage) -> None:
@@ -197,7 +194,8 @@ def test_what_has_no_cell_stays_rescued(storage: LocalStorage) -> None:
         {("properties_n", "/properties/n", Kind.INTEGER): 1},
         {},
     ]
-    texts = batch.column(RESCUED).to_pylist()
+    assert batch.rescued
+    texts = batch.rescued.values.to_pylist()
     assert (texts[0], texts[2]) == (None, None)
     assert json.loads(texts[1]) == json.loads(rescue.to_json(entries))
 
@@ -206,7 +204,8 @@ def test_of_two_rescued_values_for_one_column_the_first_gets_the_cell(storage: L
     entries = [Rescued("/properties/N", '"a"', "not a bigint"), Rescued("/properties/n", '"b"', "not a bigint")]
     batch = carried(storage, {"message_id": "m1", "_rescued_data": rescue.to_json(entries)})
     assert of_properties(batch) == {("properties_n", "/properties/N", Kind.TEXT): "a"}
-    assert batch.column(RESCUED).to_pylist() == [rescue.to_json(entries[1:])]
+    assert batch.rescued
+    assert batch.rescued.values.to_pylist() == [rescue.to_json(entries[1:])]
 
 
 def test_a_file_from_before_anything_was_rescued_is_carried_too(storage: LocalStorage) -> None:

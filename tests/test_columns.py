@@ -3,12 +3,9 @@
 import json
 from decimal import Decimal
 
-import pyarrow as pa
 import pytest
 
 from conftest import Lake, track
-from eventlake.errors import InternalError
-from eventlake.lake.staging import rows_with
 
 
 def test_the_whole_event_is_flattened_with_its_containers_as_prefix(lake: Lake) -> None:
@@ -211,8 +208,3 @@ def test_of_two_values_at_one_place_the_second_is_marked(lake: Lake) -> None:
         "/properties/n": "n/a",
         "/properties/n~#2": 5,
     }
-
-
-def test_a_place_that_is_staged_twice_is_an_error_not_a_lost_column() -> None:
-    with pytest.raises(InternalError, match="staged twice"):
-        rows_with([("a", pa.array([1])), ("a", pa.array([2]))])

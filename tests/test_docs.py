@@ -180,14 +180,11 @@ def sizes_in_words() -> dict[str, list[str]]:
     shares, stage, publish = sizes.shares, sizes.stage, sizes.publish
     return {
         "stage": [
-            f"about {shares.bytes_per_stage_task >> 20} MiB of compressed raw files",
-            f"{shares.files_per_stage_task} files each",
+            f"if each gets {shares.fewest_bytes_per_stage_task >> 20} MiB of compressed raw files",
+            f"more from {shares.bytes_per_stage_task >> 20} MiB or {shares.files_per_stage_task} files each",
             f"reads {stage.read.block >> 20} MiB at a time",
             f"A line over {stage.read.longest_line >> 20} MiB is not held",
             f"When {stage.bytes_at_once >> 20} MiB of lines are there",
-            f"{stage.reading.fewest_at_once:,} or more as columns",
-            f"in groups of {stage.reading.fewest_in_group:,} or more",
-            f"{stage.reading.columns.lines_at_once:,} of them at a time",
             f"written out at {stage.rows_per_chunk:,} per table",
             f"when {stage.bytes_in_buffers >> 20} MiB of raw lines are held",
             f"Ids are written out at {stage.ids_per_segment:,}",
@@ -199,7 +196,7 @@ def sizes_in_words() -> dict[str, list[str]]:
         ],
         "publish": [
             f"{shares.fewest_rows_per_share:,} to {shares.most_rows_per_share:,} rows per share",
-            f"{publish.rows_at_once:,} rows at a time",
+            f"{publish.rows_at_once:,} rows at a time, written as {publish.cells_at_once:,} cells at most",
             f"at most {publish.files.open_files} open Parquet files",
             f"with {publish.files.bytes_in_memory >> 20} MiB in memory",
         ],

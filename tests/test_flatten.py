@@ -390,17 +390,18 @@ def test_a_value_whose_column_another_key_has_is_rescued_as_it_was_sent() -> Non
 def test_the_first_place_that_asks_has_a_column_to_itself_for_good() -> None:
     table = TableColumns(known=["a"], column_limit=2)
     for _ in range(2):
-        assert table.has_own("a", "/a") is True
-        assert table.has_own("a", "/A") is False
-        assert table.has_own("b", "/b") is True  # the last column that the table may have
-        assert table.has_own("b", "/B") is False
-        assert table.has_own("c", "/c") is False
+        assert table.claimed(("a",)) == "a"
+        assert table.claimed(("A",)) is None
+        assert table.claimed(("b",)) == "b"  # the last column that the table may have
+        assert table.claimed(("B",)) is None
+        assert table.claimed(("c",)) is None
     assert table.refused("b", "/B") is None  # to share it, there is room
     assert table.refused("c", "/c") == "the table has its limit of columns"
 
 
 def test_a_column_that_the_lake_rests_on_is_for_its_owner_only() -> None:
     table = TableColumns()
-    assert table.has_own("message_id", "/message_id") is False
-    assert table.has_own("message_id", "/messageId") is True
-    assert table.has_own("day", "/day") is False
+    assert table.claimed(("message_id",)) is None
+    assert table.claimed(("messageId",)) == "message_id"
+    assert table.claimed(("day",)) is None
+    assert table.claimed(("properties", "Order ID")) == "properties_order_id"

@@ -17,7 +17,7 @@ def context(tmp_path: Path) -> StageContext:
         storage=LocalStorage(str(tmp_path)),
         archive=LocalStorage(str(tmp_path)),
         dialect=SegmentDialect("src1", "web"),
-        known_columns={"page": (), "track_dropped": ()},
+        known_columns={"page": frozenset(), "track_dropped": frozenset()},
         column_limit=100,
         table_limit=2,
         preferred_tables=frozenset({"track_again"}),

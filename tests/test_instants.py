@@ -11,7 +11,6 @@ from hypothesis.strategies import DrawFn
 from eventlake.events import instants
 from eventlake.events.instants import FIRST, LAST, Instant, parse
 from eventlake.schema import instant_columns
-from eventlake.schema.instant_columns import parse_all
 from strategies import date_times, texts
 
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
@@ -72,19 +71,27 @@ def test_what_is_read_is_a_date_time_of_the_standard_library(text: str) -> None:
 @example(["0000-12-31T23:59:59-01:00"])
 @example([None])
 @example([])
-def test_a_column_is_read_at_once_as_one_by_one_or_not_at_all(column: list[str | None]) -> None:
-    at_once = parse_all(pa.array(column, pa.string()))
-    if at_once is None:
-        return
-    assert at_once.type == instant_columns.ARROW
+def test_a_column_is_read_at_once_as_one_by_one(column: list[str | None]) -> None:
     one_by_one = [None if text is None else parse(text) for text in column]
-    assert at_once.cast(pa.int64()).to_pylist() == [instant and instant.micros for instant in one_by_one]
-    assert all(instant and instant.exact for text, instant in zip(column, one_by_one, strict=True) if text is not None)
+    for array in (pa.array(column, pa.string()), pa.array(["2026-01-01T00:00:00Z", *column], pa.string())[1:]):
+        values, is_exact, is_cut = instant_columns.parse(array)
+        assert values.type == instant_columns.ARROW
+        assert values.cast(pa.int64()).to_pylist() == [instant and instant.micros for instant in one_by_one]
+        assert is_exact.tolist() == [instant is not None and instant.exact for instant in one_by_one]
+        assert is_cut.tolist() == [instant is not None and not instant.exact for instant in one_by_one]
+    present = [instant for text, instant in zip(column, one_by_one, strict=True) if text is not None]
+    found = instant_columns.are_instants(pa.array(column, pa.string()).drop_null())
+    assert found.tolist() == [instant is not None for instant in present]
 
 
-@given(st.lists(st.datetimes(), min_size=1, max_size=5), st.sampled_from(["milliseconds", "microseconds", "seconds"]))
-def test_a_column_as_sdks_send_it_is_read_at_once(moments: list[datetime], spec: str) -> None:
-    assert parse_all(pa.array([f"{moment.isoformat('T', spec)}Z" for moment in moments])) is not None
+@given(st.lists(st.none() | date_times() | texts(), max_size=6))
+def test_without_the_library_a_column_is_read_the_same(column: list[str | None]) -> None:
+    array = pa.array(column, pa.string())
+    micros, found = instant_columns.one_by_one(array)
+    values, is_exact, is_cut = instant_columns.parse(array)
+    assert (found == 1).tolist() == is_exact.tolist()
+    assert (found == 2).tolist() == is_cut.tolist()
+    assert micros[found > 0].tolist() == values.drop_null().cast(pa.int64()).to_pylist()
 
 
 @given(st.integers(FIRST, LAST))
@@ -139,7 +146,7 @@ def test_what_is_finer_than_a_microsecond_is_cut(text: str, cut: str) -> None:
     whole = parse(cut)
     assert whole
     assert parse(text) == Instant(whole.micros, exact=False)
-    assert parse_all(pa.array([text])) is None
+    assert instant_columns.parse(pa.array([text])).is_cut.tolist() == [True]
 
 
 @pytest.mark.parametrize(
@@ -188,7 +195,7 @@ def test_what_is_finer_than_a_microsecond_is_cut(text: str, cut: str) -> None:
 )
 def test_what_is_not_a_full_date_time_is_no_instant(text: str) -> None:
     assert parse(text) is None
-    assert parse_all(pa.array([text, "2024-02-29T12:34:56Z"])) is None
+    assert instant_columns.are_instants(pa.array([text, "2024-02-29T12:34:56Z"])).tolist() == [False, True]
 
 
 @pytest.mark.parametrize(

@@ -27,7 +27,7 @@ from eventlake.schema.cast import (
     cast,
     value_text,
 )
-from eventlake.schema.kinds import Kind, Typed, by_kind, joined
+from eventlake.schema.kinds import Kind, Typed, by_kind
 from eventlake.schema.tallies import tallied, union
 from eventlake.schema.types import ColumnType, Seen, infer
 from strategies import (
@@ -150,17 +150,6 @@ def test_whole_numbers_are_those_of_64_bits_also_among_others() -> None:
         (Kind.INTEGER, pa.int64(), [None, None, -(2**63), 2**63 - 1, None, None]),
         (Kind.NUMBER, pa.string(), [None, str(-(2**63) - 1), None, None, str(2**63), None]),
     ]
-
-
-def test_parts_are_joined_with_nulls_where_they_lack_a_column() -> None:
-    one, other = pa.array([1, None]), pa.array(["x"])
-    whole = joined([(2, {"a": one}), (3, {}), (1, {"b": other, "a": pa.array([4])})])
-    assert {key: values.to_pylist() for key, values in whole.items()} == {
-        "a": [1, None, None, None, None, 4],
-        "b": [None, None, None, None, None, "x"],
-    }
-    assert {key: values.type for key, values in whole.items()} == {"a": pa.int64(), "b": pa.string()}
-    assert joined([]) == {}
 
 
 # What was seen, and the type that follows

@@ -279,7 +279,7 @@ def test_all_that_tasks_found_is_found_by_the_run() -> None:
     parts[0].tables["page"].hours = {1, 2}
     parts[1].tables["page"].hours = {2, 3}
     parts[0].refused_tables["track_y"] = 2
-    parts[0].misread_by, parts[2].misread_by = "1.0", "1.1"
+    parts[0].one_by_one, parts[2].one_by_one = "A", "B"
     whole = combine(parts)
     assert [count.file.number for count in whole.files] == [0, 1, 2]
     assert whole.tables["page"] == StagedTable(
@@ -293,7 +293,7 @@ def test_all_that_tasks_found_is_found_by_the_run() -> None:
     assert sorted(segment.messages for segment in whole.id_segments) == [3, 4, 5]
     assert whole.quarantine == ["quarantine-1"]
     assert whole.refused_tables == {"track_z": 3, "track_y": 2}
-    assert whole.misread_by == {"1.0", "1.1"}
+    assert whole.one_by_one == {"A", "B"}
 
 
 # Tables

@@ -12,6 +12,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from eventlake.events import instants
 from eventlake.lake import ids
 from eventlake.lake.dialects import SegmentDialect
 from eventlake.lake.parquet import FileSizes
@@ -53,10 +54,13 @@ def stage(storage: LocalStorage, path: str, *chunks: Sequence[dict[str, Any] | b
     with StagedFile(storage, path) as staged:
         for chunk in chunks:
             buffer = RouteBuffer(("track_a",), [TableColumns(column_limit=100)])
-            for event in chunk:
-                line = event if isinstance(event, bytes) else json.dumps(event).encode()
-                buffer.add(*exact_json.parse(line), message_hash=bytes(16), digest=0, file=0)
-            segments.append(staged.append(buffer.take(lambda _: DAY).tables[0].rows, rows))
+            for sent in chunk:
+                line = sent if isinstance(sent, bytes) else json.dumps(sent).encode()
+                event, set_aside = exact_json.parse(line)
+                instant = instants.parse(event.get("receivedAt", ""))
+                received = instant.micros if instant else DAY
+                buffer.add(event, set_aside, message_hash=bytes(16), received=received, digest=0, file=0)
+            segments.append(staged.append(buffer.take().piece, rows))
             rows += len(chunk)
     return tuple(segments)
 
@@ -208,6 +212,20 @@ def test_rows_are_cast_some_at_a_time(storage: LocalStorage) -> None:
     (published,) = publish(context(storage, sizes=PublishSizes(rows_at_once=2)), [share])
     assert sorted(names_in(storage, published)) == [["m0", "m1", "m4", "m5"], ["m2", "m3"]]
     assert published.rows == 6
+
+
+@pytest.mark.parametrize("cells_at_once", [1, 15, 1000])
+def test_rows_are_written_in_the_order_of_their_receipt_some_at_a_time(
+    storage: LocalStorage, cells_at_once: int
+) -> None:
+    at = ["05:00", "03:00", "03:30", "04:59", "03:00", "05:01", "03:29"]
+    events = [message(n, n=n if n % 2 else None, receivedAt=f"2024-10-05T{moment}:00Z") for n, moment in enumerate(at)]
+    share = TableShare("track_a", COLUMNS, stage(storage, "s0", events[:3], events[3:]))
+    (published,) = publish(context(storage, sizes=PublishSizes(cells_at_once=cells_at_once)), [share])
+    assert names_in(storage, published) == [["m1", "m4", "m6", "m2"], ["m3"], ["m0", "m5"]]
+    for row in rows_of(storage, published):
+        number = int(row["message_id"][1])
+        assert row["n"] == (number if number % 2 else None)
 
 
 def test_few_files_are_open_at_once(storage: LocalStorage) -> None:

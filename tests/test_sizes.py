@@ -22,8 +22,7 @@ from eventlake.control import database
 from eventlake.lake import ids
 from eventlake.lake.parquet import FileSizes
 from eventlake.lake.quarantine import QuarantineSizes
-from eventlake.reading.columns import ColumnSizes
-from eventlake.reading.line_reader import ReadingSizes
+from eventlake.reading.scanner import ScanSizes
 from eventlake.sync import jobs
 from eventlake.sync.shares import ShareSizes
 from eventlake.sync.work import Sizes
@@ -42,6 +41,7 @@ def small_sizes(draw: st.DrawFn) -> Sizes:
     return Sizes(
         ShareSizes(
             bytes_per_stage_task=draw(st.integers(1, 500)),
+            fewest_bytes_per_stage_task=draw(st.integers(1, 500)),
             files_per_stage_task=draw(few),
             bytes_to_open_a_file=draw(few),
             ids_per_share=draw(few),
@@ -50,15 +50,15 @@ def small_sizes(draw: st.DrawFn) -> Sizes:
             most_rows_per_share=fewest + draw(few),
         ),
         StageSizes(
-            read=ReadSizes(block=draw(st.integers(2, 300)), short_line=draw(st.sampled_from([0, 20, 1000]))),
-            reading=ReadingSizes(
-                ColumnSizes(draw(few), places=draw(st.integers(1, 1000)), longest_key=draw(some)),
-                fewest_at_once=draw(st.sampled_from([1, 1, 3, 1000])),
-                fewest_in_group=draw(few),
-                shared_groups=draw(few),
-                learn_from=draw(few),
-                learn_from_shared=draw(few),
-                readers=draw(few),
+            read=ReadSizes(block=draw(st.integers(2, 300))),
+            at_once=draw(st.sampled_from([True, True, True, False])),
+            scan=ScanSizes(
+                places=draw(st.integers(12, 200)),
+                bytes_of_keys=draw(st.integers(100, 2000)),
+                names=draw(some),
+                bytes_of_names=draw(st.integers(1, 500)),
+                columns=draw(st.integers(1, 500)),
+                values_per_line=draw(some),
             ),
             quarantine=QuarantineSizes(bytes_at_once=draw(some), lines_at_once=draw(few)),
             bytes_at_once=draw(st.integers(1, 3000)),
@@ -70,6 +70,7 @@ def small_sizes(draw: st.DrawFn) -> Sizes:
         ),
         PublishSizes(
             rows_at_once=draw(few),
+            cells_at_once=draw(some),
             carried_at_once=draw(few),
             files=FileSizes(
                 open_files=draw(few), bytes_in_memory=draw(st.sampled_from([1, 1 << 20])), rows_per_group=draw(few)
@@ -158,7 +159,7 @@ MANY_DIGITS = b'{"type":"track","event":"Seen","messageId":"a","timestamp":%s,"r
 
 @settings(max_examples=settings().max_examples // 2)
 @given(FILES, small_sizes())
-@example([[PLAIN], [MANY_DIGITS]], Sizes(stage=StageSizes(reading=ReadingSizes(fewest_at_once=1))))
+@example([[PLAIN], [MANY_DIGITS]], Sizes())
 def test_a_lake_is_the_same_at_any_size_of_anything(files: list[list[bytes]], sizes: Sizes) -> None:
     """Two syncs, the second of which meets copies and columns, and a replay that lacks a raw file."""
 
@@ -195,22 +196,23 @@ def numbers(lake: Lake) -> dict[str, int]:
 
 EVENTS = [track(message_id=f"m{number}", properties={"n": number}) for number in range(30)]
 EXPECTED = {f"m{number}": number for number in range(30)}
-AS_COLUMNS = StageSizes(reading=ReadingSizes(fewest_at_once=1))
+TWO_AT_A_TIME = StageSizes(read=ReadSizes(block=2 * len(json.dumps(EVENTS[0]))), bytes_at_once=1)
 
 
 @pytest.mark.parametrize("at_once", [1, 4, 30])
 def test_each_row_has_the_values_of_its_own_line_however_many_are_read_at_once(tmp_path: Path, at_once: int) -> None:
-    sizes = StageSizes(reading=ReadingSizes(ColumnSizes(lines_at_once=at_once), fewest_at_once=1))
+    size = len(json.dumps(EVENTS[0])) + 1
+    sizes = StageSizes(read=ReadSizes(block=size), bytes_at_once=at_once * size, bytes_per_line=0)
     assert numbers(sync_at(tmp_path, Sizes(stage=sizes), *EVENTS)) == EXPECTED
 
 
 @pytest.mark.parametrize("at_once", [1, 4, 30, 31])
 def test_no_group_of_rows_is_lost_on_the_way_to_its_table(tmp_path: Path, at_once: int) -> None:
-    sizes = Sizes(stage=StageSizes(rows_per_chunk=2), publish=PublishSizes(rows_at_once=at_once))
+    sizes = Sizes(stage=TWO_AT_A_TIME, publish=PublishSizes(rows_at_once=at_once))
     assert numbers(sync_at(tmp_path, sizes, *EVENTS)) == EXPECTED
 
 
-@pytest.mark.parametrize("stage", [AS_COLUMNS, StageSizes()], ids=["as columns", "one by one"])
+@pytest.mark.parametrize("stage", [StageSizes(), StageSizes(at_once=False)], ids=["at once", "one by one"])
 def test_of_copies_received_at_once_the_same_wins_whatever_their_files_are_called(
     tmp_path: Path, stage: StageSizes
 ) -> None:
@@ -225,7 +227,7 @@ def test_of_copies_received_at_once_the_same_wins_whatever_their_files_are_calle
     assert winners[0] == winners[1]
 
 
-@pytest.mark.parametrize("stage", [AS_COLUMNS, StageSizes()], ids=["as columns", "one by one"])
+@pytest.mark.parametrize("stage", [StageSizes(), StageSizes(at_once=False)], ids=["at once", "one by one"])
 def test_no_digit_of_a_number_is_lost(tmp_path: Path, stage: StageSizes) -> None:
     sent = ["1901749037.9184876", "9.290736625851781", "190174903.79184876", "123456.123456"]
     lake = Lake(tmp_path / "workspace", InProcess(), sizes=Sizes(stage=stage))
@@ -238,6 +240,15 @@ def test_no_digit_of_a_number_is_lost(tmp_path: Path, stage: StageSizes) -> None
     assert found == sent
 
 
+@pytest.mark.parametrize("cells", [1, 20, 21, 100, 1000])
+def test_a_table_with_many_columns_is_written_some_rows_at_a_time(tmp_path: Path, cells: int) -> None:
+    lines = [event | {"receivedAt": RECEIVED.replace("T10", f"T{10 + n * 7 % 5}")} for n, event in enumerate(EVENTS)]
+    lake = sync_at(tmp_path, Sizes(publish=PublishSizes(cells_at_once=cells)), *lines)
+    assert numbers(lake) == EXPECTED
+    assert len(lake.data_files()) == 5
+    assert lake.parquet("track_clicked").num_rows == 30
+
+
 def test_files_of_many_row_groups_hold_every_row(tmp_path: Path) -> None:
     lake = sync_at(tmp_path, Sizes(publish=PublishSizes(files=FileSizes(rows_per_group=7))), *EVENTS)
     (name,) = lake.data_files()
@@ -247,9 +258,7 @@ def test_files_of_many_row_groups_hold_every_row(tmp_path: Path) -> None:
 
 
 def test_a_backfill_with_few_open_files_holds_every_row(tmp_path: Path) -> None:
-    sizes = Sizes(
-        publish=PublishSizes(files=FileSizes(open_files=2), rows_at_once=6), stage=StageSizes(rows_per_chunk=3)
-    )
+    sizes = Sizes(publish=PublishSizes(files=FileSizes(open_files=2), rows_at_once=6), stage=TWO_AT_A_TIME)
     lines = [
         event | {"receivedAt": RECEIVED.replace("T10", f"T{10 + number % 5}")} for number, event in enumerate(EVENTS)
     ]

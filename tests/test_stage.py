@@ -2,6 +2,7 @@
 
 import gzip
 import json
+import platform
 import uuid
 import zlib
 from collections.abc import Iterator, Sequence
@@ -9,19 +10,17 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
-import duckdb
 import pyarrow.parquet as pq
 import pytest
 
+import staged_rows
 from eventlake.archive.reader import ReadSizes
 from eventlake.events import instants
 from eventlake.lake import ids
 from eventlake.lake.dialects import SegmentDialect
 from eventlake.lake.layout import HOUR
 from eventlake.lake.quarantine import QuarantineSizes
-from eventlake.lake.staging import RECEIVED, RESCUED, place_of, read_segment
-from eventlake.reading import columns
-from eventlake.reading.line_reader import ReadingSizes
+from eventlake.lake.staging import read_rows
 from eventlake.schema.types import Seen
 from eventlake.storage.base import new_digest
 from eventlake.storage.local import LocalStorage
@@ -29,9 +28,9 @@ from eventlake.tasks.scope import Scope
 from eventlake.tasks.stage import stage
 from eventlake.tasks.staged import HOURS_COUNTED, FileCount, RawFile, StageContext, StageResult, StageSizes
 
-ONE_BY_ONE = StageSizes(reading=ReadingSizes(fewest_at_once=1_000_000))
-AS_COLUMNS = StageSizes(reading=ReadingSizes(fewest_at_once=1))
-either_way = pytest.mark.parametrize("sizes", [ONE_BY_ONE, AS_COLUMNS], ids=["one by one", "as columns"])
+ONE_BY_ONE = StageSizes(at_once=False)
+AT_ONCE = StageSizes()
+either_way = pytest.mark.parametrize("sizes", [ONE_BY_ONE, AT_ONCE], ids=["one by one", "at once"])
 
 DAY_MS = 1_700_006_400_000
 
@@ -61,8 +60,7 @@ def staged(storage: LocalStorage, files: dict[int, bytes], sizes: StageSizes = O
     for number, content in files.items():
         storage.write(raw_file(number).path, content)
     given: dict[str, Any] = {"known_columns": {}, "column_limit": 100, "table_limit": 100, **more}
-    run = f"run-{uuid.uuid4().hex}"  # what one run learned of lines is not for another
-    context = StageContext(run, storage, storage, SegmentDialect("src", "web"), sizes=sizes, **given)
+    context = StageContext("run", storage, storage, SegmentDialect("src", "web"), sizes=sizes, **given)
     return stage(context, [raw_file(number) for number in files])
 
 
@@ -87,14 +85,16 @@ def numbered_rows(storage: LocalStorage, result: StageResult, table: str) -> dic
     rows: dict[int, Row] = {}
     for segment in result.tables[table].segments:
         with storage.open_input(segment.path) as source:
-            batch = read_segment(source, segment)
-        assert batch.num_rows == segment.rows
-        for number, cells in enumerate(batch.to_pylist(), segment.first_message):
-            assert number not in rows
-            rescued = json.loads(cells.pop(RESCUED, None) or "{}")
-            received = cells.pop(RECEIVED)
-            found = {place_of(name).pointer: value for name, value in cells.items() if value is not None}
-            rows[number] = Row(received, found, {place: entry["value"] for place, entry in rescued.items()})
+            found = read_rows(source, segment, table)
+        assert len(found) == segment.rows
+        for number, cells in enumerate(staged_rows.rows_of(found)):
+            assert number + segment.first_message not in rows
+            rescued = json.loads(cells.pop(staged_rows.RESCUED, "{}"))
+            rows[number + segment.first_message] = Row(
+                int(found.received[number]),
+                {place.pointer: value for place, value in cells.items()},
+                {place: entry["value"] for place, entry in rescued.items()},
+            )
     assert result.tables[table].rows == len(rows)
     return rows
 
@@ -190,7 +190,7 @@ def test_every_event_is_a_row_and_a_message_that_points_at_it(
         digest = new_digest()
         digest.update(raw)
         assert count_of(result, number).digest == digest.hexdigest()
-    assert (result.quarantine, result.refused_tables, result.misread_by) == (None, {}, None)
+    assert (result.quarantine, result.refused_tables) == (None, {})
 
 
 def test_events_without_ids_are_told_apart_by_their_places(storage: LocalStorage) -> None:
@@ -391,7 +391,6 @@ def test_ordinary_lines_are_taken_at_once_as_many_as_fit_and_odd_ones_by_themsel
     def taken(lines: Sequence[bytes], **sizes: Any) -> list[int]:
         small = {
             "rows_per_chunk": 1,
-            "reading": ReadingSizes(fewest_at_once=4),
             "read": ReadSizes(block=len(lines[0]) + 1),
             **sizes,
         }
@@ -400,55 +399,20 @@ def test_ordinary_lines_are_taken_at_once_as_many_as_fit_and_odd_ones_by_themsel
     lines = [line(n, n=n) for n in range(10, 20)]
     assert taken(lines) == [10]
     size = len(lines[0])
-    assert taken(lines, bytes_at_once=4 * (size + 100)) == [4, 4, 1, 1]  # the last two are too few
-    assert taken(lines, bytes_at_once=4 * (size + 5), bytes_per_line=5) == [4, 4, 1, 1]
-    assert taken(lines, bytes_at_once=4 * (size + 5) + 1, bytes_per_line=5) == [5, 5]
+    assert taken(lines, bytes_at_once=4 * (size + 101)) == [4, 4, 2]
+    assert taken(lines, bytes_at_once=4 * (size + 6), bytes_per_line=5) == [4, 4, 2]
+    assert taken(lines, bytes_at_once=4 * (size + 6) + 1, bytes_per_line=5) == [5, 5]
     two_lines = ReadSizes(block=2 * (size + 1))
-    assert taken(lines, bytes_at_once=4 * (size + 50), bytes_per_line=50, read=two_lines) == [4, 4, 1, 1]
-    assert taken(lines, reading=ReadingSizes(fewest_at_once=10)) == [10]
-    assert taken(lines, reading=ReadingSizes(fewest_at_once=11)) == [1] * 10
-    odd = [*lines[:5], lines[5].replace(b'"n":15', b'"n":15e0'), *lines[6:]]
+    assert taken(lines, bytes_at_once=4 * (size + 51), bytes_per_line=50, read=two_lines) == [4, 4, 2]
+    assert taken(lines, at_once=False) == [1] * 10
+    odd = [*lines[:5], lines[5].replace(b'"n":15', b'"n":{}'), *lines[6:]]
     assert taken(odd) == [9, 1]
     assert taken([*lines, b"bad", *lines[:3]]) == [13]
 
 
-def test_keys_are_learned_from_lines_of_all_parts_of_the_first_that_are_taken(storage: LocalStorage) -> None:
-    few = ReadingSizes(fewest_at_once=1, fewest_in_group=1, learn_from=4)
-    sizes = replace(AS_COLUMNS, rows_per_chunk=1, reading=few)
-    early, late = [line(n) for n in range(6)], [line(n, late=n) for n in range(6, 12)]
-    assert segment_sizes(staged(storage, {0: of_lines(b"bad", *early[1:], *late)}, sizes)) == [11]
-    one_that_is_passed_by = [*early, *late[:5], line(12, once=1)]
-    assert segment_sizes(staged(storage, {0: of_lines(*one_that_is_passed_by)}, sizes)) == [11, 1]
-    sizes = replace(sizes, reading=replace(few, learn_from=100))
-    assert segment_sizes(staged(storage, {0: of_lines(*one_that_is_passed_by)}, sizes)) == [12]
-
-
-def test_what_odd_lines_have_is_known_for_the_next(storage: LocalStorage) -> None:
-    lines = [*(line(n) for n in range(10, 14)), *(line(n, new=1) for n in range(14, 18))]
-    sizes = StageSizes(
-        rows_per_chunk=1,
-        reading=ReadingSizes(fewest_at_once=1, fewest_in_group=1, learn_from=1),
-        bytes_at_once=6 * len(lines[0]),
-        bytes_per_line=0,
-        read=ReadSizes(block=len(lines[0]) + 1),
-    )
-    assert segment_sizes(staged(storage, {0: of_lines(*lines)}, sizes)) == [4, 1, 1, 2]
-
-
-@pytest.fixture
-def another_duckdb(monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
-    """A version of DuckDB that reads some numbers otherwise."""
-    monkeypatch.setattr(duckdb, "__version__", "99.0")
-    connection = columns.ColumnReader()._connection  # the one that all readers share
-    changed = "replace(line, '12.25', '12.26')"
-    connection.execute(f"CREATE MACRO json_transform(line, wanted) AS system.main.json_transform({changed}, wanted)")
-    yield "99.0"
-    connection.execute("DROP MACRO json_transform")
-
-
-def test_no_line_is_taken_from_a_duckdb_that_reads_otherwise(storage: LocalStorage, another_duckdb: str) -> None:
+def test_the_kind_of_system_is_told_where_lines_can_only_be_read_one_by_one(storage: LocalStorage) -> None:
     content = {0: of_lines(*(line(n, total=12.25) for n in range(4)))}
-    result = staged(storage, content, AS_COLUMNS)
+    assert staged(storage, content, AT_ONCE).one_by_one is None
+    result = staged(storage, content, ONE_BY_ONE)
+    assert result.one_by_one == f"{platform.system()} {platform.machine()}"
     assert [row.cells["/total"] for row in rows_of(storage, result, "track_a")] == ["12.25"] * 4
-    assert result.misread_by == another_duckdb
-    assert staged(storage, content, ONE_BY_ONE).misread_by is None, "it was not asked"

@@ -15,7 +15,7 @@ from eventlake.lake.ids import Array
 from eventlake.storage.base import Storage, new_digest
 
 _NEWLINE = ord("\n")
-_IS_CONTENT = bytes(not bytes([byte]).isspace() for byte in range(256))
+_IS_CONTENT = np.array([not bytes([byte]).isspace() for byte in range(256)])
 
 
 @dataclass(frozen=True)
@@ -25,7 +25,6 @@ class ReadSizes:
     block: int = 1 << 20  # two or more, to tell gzip by; not longer than the longest line
     longest_line: int = 16 << 20  # Segment's limit for an event is 32 KB; a longer line is quarantined, not parsed
     sample: int = 64 << 10  # what is kept of a line that is longer
-    short_line: int = 32  # where lines are shorter, on average, blank ones may be the most of them
 
 
 DEFAULT_SIZES = ReadSizes()
@@ -36,10 +35,17 @@ class UnreadableFileError(Exception):
 
 
 class Lines(NamedTuple):
-    """Lines of a file, without blank ones."""
+    """Lines of a file that are not blank."""
 
     numbers: Array  # of the lines in the file, from 1; blank ones count
-    lines: list[bytes]
+    text: bytes  # that they are in; each is followed by a newline
+    starts: Array
+    ends: Array
+
+    @property
+    def lines(self) -> list[bytes]:
+        bounds = zip(self.starts.tolist(), self.ends.tolist(), strict=True)
+        return [self.text[start:end] for start, end in bounds]
 
 
 class LongLine(NamedTuple):
@@ -128,8 +134,8 @@ def _lines(blocks: Iterator[bytes], sizes: ReadSizes) -> Iterator[Lines | LongLi
             yield LongLine(number, text[: min(first, sizes.sample)], first)
             number, text = number + 1, text[first + 1 :]
         if text:
-            lines, count = _filled(number, text, sizes.short_line)
-            if lines.lines:
+            lines, count = _filled(number, text)
+            if len(lines.numbers):
                 yield lines
             number += count
         if len(rest) > sizes.longest_line:
@@ -137,28 +143,19 @@ def _lines(blocks: Iterator[bytes], sizes: ReadSizes) -> Iterator[Lines | LongLi
     if skipped:
         yield LongLine(number, rest, skipped)
     elif rest.strip():
-        yield Lines(np.array([number]), [rest])
+        yield Lines(np.array([number]), rest + b"\n", np.array([0]), np.array([len(rest)]))
 
 
-def _filled(first: int, text: bytes, short: int) -> tuple[Lines, int]:
+def _filled(first: int, text: bytes) -> tuple[Lines, int]:
     """The lines of a text, each ended by a newline, that are not blank; and how many there are in all.
 
-    Half a megabyte of gzip can hold half a billion blank lines: these are never made Python objects of.
+    Half a megabyte of gzip can hold half a billion blank lines: no Python object is made of any.
     """
     data = np.frombuffer(text, np.uint8)
-    is_end = data == _NEWLINE
-    count = int(np.count_nonzero(is_end))
-    if count * short < len(data):
-        lines = text.split(b"\n")
-        lines.pop()
-        filled = np.flatnonzero(np.fromiter(map(len, map(bytes.strip, lines)), np.int64, count))
-        if len(filled) < count:
-            lines = [lines[place] for place in filled.tolist()]
-        return Lines(first + filled, lines), count
-    content = np.flatnonzero(np.frombuffer(text.translate(_IS_CONTENT), bool))
-    line_of = np.cumsum(is_end)[content]
-    filled = line_of[np.flatnonzero(np.diff(line_of, prepend=-1))]
-    ends = np.flatnonzero(is_end)
-    starts = np.where(filled > 0, ends[filled - 1] + 1, 0)
-    lines = [text[start:end] for start, end in zip(starts.tolist(), ends[filled].tolist(), strict=True)]
-    return Lines(first + filled, lines), count
+    ends = np.flatnonzero(data == _NEWLINE)
+    starts = np.concatenate([[0], ends[:-1] + 1])
+    is_filled = _IS_CONTENT[data[starts]]
+    if not is_filled.all():  # some begin with a space: is that all there is?
+        is_filled = np.logical_or.reduceat(_IS_CONTENT[data], starts)
+    filled = np.flatnonzero(is_filled)
+    return Lines(first + filled, text, starts[filled], ends[filled]), len(ends)

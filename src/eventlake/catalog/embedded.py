@@ -1,10 +1,11 @@
 """The catalog that needs no server: tables in the workspace database."""
 
 import json
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from typing import Any
 
 import sqlalchemy as sa
+from sqlalchemy.dialects import postgresql, sqlite
 
 from eventlake.catalog.base import CatalogTable, SchemaEvent, TableChange
 from eventlake.schema.evolve import Column, TableSchema
@@ -90,7 +91,7 @@ class EmbeddedCatalog:
         return frozenset()
 
     def tables(self, source_id: str | None = None) -> list[CatalogTable]:
-        query = sa.select(_tables).where(_tables.c.lake == self._lake).order_by(_tables.c.database, _tables.c.name)
+        query = sa.select(_tables).where(self._is_here).order_by(_tables.c.database, _tables.c.name)
         columns_query = sa.select(_columns).where(_columns.c.lake == self._lake).order_by(_columns.c.position)
         if source_id is not None:
             query = query.where(_tables.c.source_id == source_id)
@@ -130,70 +131,63 @@ class EmbeddedCatalog:
 
     def apply(self, changes: Sequence[TableChange], *, run_id: str, at: int) -> None:
         with self._engine.begin() as connection:
+            self._make_tables(connection, changes, run_id, at)
+            types = self._types(connection, {change.database for change in changes})
+            new: list[dict[str, Any]] = []
+            events: list[dict[str, Any]] = []
+            partitions: list[dict[str, Any]] = []
             for change in changes:
-                self._apply(connection, change, run_id, at)
+                where = {"lake": self._lake, "database": change.database, "table": change.table}
+                event = {**where, "run_id": run_id, "at": at, "old_type": None}
+                known = types.get((change.database, change.table), {})
+                for name, kind, pointer in change.added:
+                    if name not in known:
+                        column = {"name": name, "type": kind.value, "pointer": pointer, "position": len(known)}
+                        new.append({**where, **column})
+                        events.append({**event, "column": name, "change": "added", "type": kind.value})
+                        known[name] = kind.value
+                for name, kind in change.retyped:
+                    if known[name] != kind.value:
+                        self._retype(connection, change, name, kind.value)
+                        retyped = {"column": name, "change": "retyped", "type": kind.value, "old_type": known[name]}
+                        events.append({**event, **retyped})
+                if change.anew:
+                    connection.execute(_partitions.delete().where(self._of(_partitions, change.database, change.table)))
+                partitions += ({**where, "partition": json.dumps(of), "run_id": run_id} for of in change.partitions)
+            _insert_missing(connection, _columns, new)
+            _insert_missing(connection, _history, events)
+            _insert_missing(connection, _partitions, partitions)
 
-    def _apply(self, connection: sa.Connection, change: TableChange, run_id: str, at: int) -> None:
-        where = {"lake": self._lake, "database": change.database, "table": change.table}
-        self._make_table(connection, change, run_id, at)
-        columns = connection.execute(
-            sa.select(_columns.c.name, _columns.c.type).where(self._of(_columns, change.database, change.table))
-        ).all()
-        types = {row.name: row.type for row in columns}
-        for column in change.added:
-            if column.name not in types:
-                row = {"name": column.name, "type": column.type.value, "pointer": column.pointer}
-                connection.execute(_columns.insert().values(**where, **row, position=len(types)))
-                types[column.name] = column.type.value
-                _remember(
-                    connection,
-                    **where,
-                    column=column.name,
-                    change="added",
-                    type=column.type.value,
-                    run_id=run_id,
-                    at=at,
-                )
-        for name, new_type in change.retyped:
-            if types[name] != new_type.value:
-                here = sa.and_(self._of(_columns, change.database, change.table), _columns.c.name == name)
-                connection.execute(_columns.update().where(here).values(type=new_type.value))
-                _remember(
-                    connection,
-                    **where,
-                    column=name,
-                    change="retyped",
-                    type=new_type.value,
-                    old_type=types[name],
-                    run_id=run_id,
-                    at=at,
-                )
-        if change.anew:
-            connection.execute(_partitions.delete().where(self._of(_partitions, change.database, change.table)))
-        known = set(
-            connection.scalars(
-                sa.select(_partitions.c.partition).where(self._of(_partitions, change.database, change.table))
-            )
-        )
-        new = [json.dumps(values) for values in change.partitions if json.dumps(values) not in known]
-        if new:
-            connection.execute(_partitions.insert(), [{**where, "partition": text, "run_id": run_id} for text in new])
+    def _types(self, connection: sa.Connection, databases: Collection[str]) -> dict[tuple[str, str], dict[str, str]]:
+        """The types of all columns, by database and table."""
+        query = sa.select(_columns).where(_columns.c.lake == self._lake, _columns.c.database.in_(databases))
+        types: dict[tuple[str, str], dict[str, str]] = {}
+        for row in connection.execute(query):
+            types.setdefault((row.database, row.table), {})[row.name] = row.type
+        return types
 
-    def _make_table(self, connection: sa.Connection, change: TableChange, run_id: str, at: int) -> None:
-        here = self._is_table(change.database, change.table)
-        row = {
-            "lake": self._lake,
-            "database": change.database,
-            "name": change.table,
-            "source_id": change.source_id,
-            "table_key": change.table_key,
-            "location": change.location,
-            "partition_keys": list(change.partition_keys),
-        }
-        if connection.execute(sa.select(_tables.c.name).where(here)).first() is None:
-            connection.execute(_tables.insert().values(**row, created_run=run_id, created_at=at))
-        else:
-            connection.execute(_tables.update().where(here).values(**row))
+    def _retype(self, connection: sa.Connection, change: TableChange, column: str, new_type: str) -> None:
+        here = sa.and_(self._of(_columns, change.database, change.table), _columns.c.name == column)
+        connection.execute(_columns.update().where(here).values(type=new_type))
+
+    def _make_tables(self, connection: sa.Connection, changes: Sequence[TableChange], run_id: str, at: int) -> None:
+        known = {(row.database, row.name): row for row in connection.execute(sa.select(_tables).where(self._is_here))}
+        new = []
+        for change in changes:
+            row = {
+                "source_id": change.source_id,
+                "table_key": change.table_key,
+                "location": change.location,
+                "partition_keys": list(change.partition_keys),
+            }
+            before = known.get((change.database, change.table))
+            if before is None:
+                name = {"lake": self._lake, "database": change.database, "name": change.table}
+                new.append({**name, **row, "created_run": run_id, "created_at": at})
+            elif any(getattr(before, name) != value for name, value in row.items()):
+                here = self._is_table(change.database, change.table)
+                connection.execute(_tables.update().where(here).values(**row))
+        _insert_missing(connection, _tables, new)
 
     def drop(self, database: str, table: str) -> None:
         with self._engine.begin() as connection:
@@ -208,12 +202,19 @@ class EmbeddedCatalog:
     def register_report(self, source_id: str, day: str) -> None:
         """Queries find reports by themselves."""
 
+    @property
+    def _is_here(self) -> sa.ColumnElement[bool]:
+        return _tables.c.lake == self._lake
+
     def _is_table(self, database: str, table: str) -> sa.ColumnElement[bool]:
-        return sa.and_(_tables.c.lake == self._lake, _tables.c.database == database, _tables.c.name == table)
+        return sa.and_(self._is_here, _tables.c.database == database, _tables.c.name == table)
 
     def _of(self, kept: sa.Table, database: str, table: str) -> sa.ColumnElement[bool]:
         return sa.and_(kept.c.lake == self._lake, kept.c.database == database, kept.c.table == table)
 
 
-def _remember(connection: sa.Connection, **event: Any) -> None:
-    connection.execute(_history.insert().values(**event))
+def _insert_missing(connection: sa.Connection, table: sa.Table, rows: list[dict[str, Any]]) -> None:
+    """Insert rows, all at once, but for those whose keys are there."""
+    if rows:
+        insert = postgresql.insert if connection.dialect.name == "postgresql" else sqlite.insert
+        connection.execute(insert(table).on_conflict_do_nothing(), rows)

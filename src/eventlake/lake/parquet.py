@@ -1,11 +1,11 @@
 """Final Parquet files: complete before anybody knows their names."""
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from eventlake.lake.dialects import Dialect
@@ -68,26 +68,24 @@ class PartitionedWriter:
         storage: Storage,
         dialect: Dialect,
         table_key: str,
-        *,
         folder: str,
-        stem: str,
+        names: Iterator[str],
+        *,
         sizes: FileSizes = DEFAULT_SIZES,
     ) -> None:
+        """Files get the next of these names, in a folder where they wait for the commit."""
         self._storage = storage
         self._dialect = dialect
         self._table_key = table_key
         self._folder = folder
-        self._stem = stem
+        self._names = names
         self._sizes = sizes
         self._open: dict[tuple[int, int], _OpenFile] = {}  # by partition and number of columns
         self._files: list[DataFile] = []
-        self._names = 0
 
     def write(self, rows: pa.Table) -> None:
-        """Append rows, which have a `received_at` column, to the files of their partitions."""
-        received = rows.column("received_at").cast(pa.int64()).combine_chunks()
-        order = pc.sort_indices(received)
-        rows, micros = rows.take(order), received.take(order).to_numpy()
+        """Append rows to the files of their partitions. They are in the order of their `received_at`."""
+        micros = rows.column("received_at").cast(pa.int64()).to_numpy()
         numbers = micros // self._dialect.date_partition.width
         starts: Any = np.flatnonzero(np.append(True, numbers[1:] != numbers[:-1]))
         for start, stop in zip(starts, [*starts[1:], len(numbers)], strict=True):
@@ -101,12 +99,10 @@ class PartitionedWriter:
         if file is None:
             if len(self._open) >= self._sizes.open_files:
                 self.close()
-            self._names += 1
-            name = f"{self._stem}-{self._names}.parquet"
             content = pa.BufferOutputStream()
             with_dictionary = [column for column in rows.column_names if column not in _ALL_DIFFERENT]
             writer = pq.ParquetWriter(content, rows.schema, use_dictionary=with_dictionary, **WRITER)
-            file = _OpenFile(writer, content, name, number, 0, first, last)
+            file = _OpenFile(writer, content, next(self._names), number, 0, first, last)
             self._open[number, rows.num_columns] = file
         file.writer.write_table(rows, row_group_size=self._sizes.rows_per_group)
         file.rows += rows.num_rows

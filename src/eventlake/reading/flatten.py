@@ -75,25 +75,27 @@ class TableColumns:
         self.objects = 0
         self._limit = max(column_limit, len(self.known))
         self._new: set[str] = set()
-        self._own: dict[str, bool] = {}  # place → whether it has its column to itself
-        self._owned: set[str] = set()  # columns that some place has to itself
+        self._claims: dict[str, str | None] = {}  # place → the column that it has to itself
+        self._claimed: set[str] = set()  # columns that some place has to itself
 
     @property
     def max_objects(self) -> int:
         return self._limit * 4
 
-    def has_own(self, name: str, place: str) -> bool:
-        """Whether values from this place go to a column of this name that is for them only, whatever else comes.
+    def claimed(self, path: tuple[str, ...]) -> str | None:
+        """The column that is for values from this place only, whatever else comes; None if there is none.
 
         The first place that asks for a column gets it. The answer is the same ever after.
         """
-        own = self._own.get(place)
-        if own is None:
-            own = self._own[place] = name not in self._owned and self.refused(name, place) is None
-            if own:
-                self._owned.add(name)
+        place = pointer(path)
+        if place not in self._claims:
+            name = names.column_name(*path)
+            is_free = name not in self._claimed and self.refused(name, place) is None
+            self._claims[place] = name if is_free else None
+            if is_free:
+                self._claimed.add(name)
                 self.add(name)
-        return own
+        return self._claims[place]
 
     def refused(self, name: str, place: str) -> str | None:
         """Why a column cannot be had for this place."""

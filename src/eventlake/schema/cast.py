@@ -11,11 +11,13 @@ from collections.abc import Callable
 from decimal import Decimal
 from typing import Any, NamedTuple
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from eventlake.events import instants
 from eventlake.schema import instant_columns, numbers
+from eventlake.schema.instant_columns import Mask
 from eventlake.schema.kinds import Kind, Typed
 from eventlake.schema.numbers import to_decimal
 from eventlake.schema.types import ColumnType
@@ -56,54 +58,47 @@ class _Cell(NamedTuple):
 
 def cast(column: Typed, target: ColumnType, *, keep_rounded: bool = True) -> Cast:
     """Values of one kind in the column's type."""
-    at_once = _cast_at_once(column, target)
-    if at_once is not None:
+    at_once, left = _cast_at_once(column, target)
+    if not left.any():
         return Cast(at_once, [])
-    at_once, left = _cast_plain(column, target)
     to_cell = _ONE_BY_ONE.get((column.kind, target)) or (lambda _: _Cell(None, f"not a {target.value}"))
     cells: list[Any] = []
     misfits = []
-    for row, value in zip(pc.indices_nonzero(left).to_pylist(), column.values.filter(left).to_pylist(), strict=True):
+    rows = np.flatnonzero(left)
+    for row, value in zip(rows.tolist(), column.values.take(pa.array(rows)).to_pylist(), strict=True):
         cell = to_cell(value)
         cells.append(cell.value)
         if cell.reason and (keep_rounded or not cell.rounded):
             misfits.append(Misfit(row, value_text(column.kind, value), cell.reason))
     looked_at = pa.array(cells, _CELLS.get(target, target.arrow)).cast(target.arrow)
-    return Cast(pc.replace_with_mask(at_once, left, looked_at), misfits)
+    return Cast(pc.replace_with_mask(at_once, pa.array(left), looked_at), misfits)
 
 
 # Timestamp cells are made from microseconds: datetime objects would be slower and say nothing more.
 _CELLS = {ColumnType.TIMESTAMP: pa.int64()}
 
 
-def _cast_at_once(column: Typed, target: ColumnType) -> pa.Array | None:
-    """The whole column in one step; None if some value needs a closer look."""
+def _cast_at_once(column: Typed, target: ColumnType) -> tuple[pa.Array, Mask]:
+    """The values that need no closer look, cast at once, and which are left: most often none or few."""
+    values = column.values
+    none = np.zeros(len(values), bool)
     match column.kind, target:
         case (Kind.TEXT | Kind.NUMBER | Kind.JSON, ColumnType.STRING):
-            return column.values
+            return values, none
         case (Kind.INTEGER | Kind.BOOLEAN, ColumnType.STRING):
-            return pc.cast(column.values, pa.string())
+            return pc.cast(values, pa.string()), none
         case (Kind.INTEGER, ColumnType.BIGINT) | (Kind.BOOLEAN, ColumnType.BOOLEAN):
-            return column.values
+            return values, none
         case (Kind.INTEGER, ColumnType.DECIMAL):
-            return pc.cast(column.values, target.arrow)
+            return pc.cast(values, target.arrow), none
         case (Kind.NUMBER, ColumnType.DECIMAL):
-            return numbers.to_decimals(column.values)
+            made, is_done = numbers.to_decimals(values)
         case (Kind.TEXT, ColumnType.TIMESTAMP):
-            return instant_columns.parse_all(column.values)
+            made, is_done, _ = instant_columns.parse(values)
         case _:
-            return None
-
-
-def _cast_plain(column: Typed, target: ColumnType) -> tuple[pa.Array, pa.Array]:
-    """The values that need no closer look, cast at once, and which are left: most often few are at fault."""
-    are_plain = _ARE_PLAIN.get((column.kind, target))
-    if are_plain:
-        plain = are_plain(column.values)
-        made = _cast_at_once(Typed(column.kind, pc.if_else(plain, column.values, None)), target)
-        if made is not None:
-            return made, pc.invert(plain).fill_null(False)
-    return pa.nulls(len(column.values), target.arrow), column.values.is_valid()
+            made, is_done = pa.nulls(len(values), target.arrow), none
+    is_valid = values.is_valid().to_numpy(zero_copy_only=False)
+    return made, is_valid & ~is_done
 
 
 def _text_to_bigint(text: str) -> _Cell:
@@ -157,12 +152,6 @@ _ONE_BY_ONE: dict[tuple[Kind, ColumnType], Callable[[Any], _Cell]] = {
     (Kind.NUMBER, ColumnType.DECIMAL): _number_to_decimal,
     (Kind.TEXT, ColumnType.BOOLEAN): _text_to_boolean,
     (Kind.TEXT, ColumnType.TIMESTAMP): _text_to_timestamp,
-}
-
-
-_ARE_PLAIN: dict[tuple[Kind, ColumnType], Callable[[pa.Array], pa.Array]] = {
-    (Kind.NUMBER, ColumnType.DECIMAL): numbers.are_plain,
-    (Kind.TEXT, ColumnType.TIMESTAMP): instant_columns.are_plain,
 }
 
 

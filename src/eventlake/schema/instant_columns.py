@@ -1,30 +1,45 @@
 """Columns of ISO-8601 date-times as instants, all at once."""
 
-import pyarrow as pa
-import pyarrow.compute as pc
+from typing import NamedTuple
 
-from eventlake.events.instants import FIRST, LAST
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from eventlake.events import instants
+from eventlake.native import texts as native
 
 ARROW = pa.timestamp("us", tz="UTC")
 
-# Seconds may be missing, as ISO-8601 allows; a date alone is not an instant. There is no year 0000, as in `datetime`.
-_YEAR = r"(\d{3}[1-9]|\d{2}[1-9]\d|\d[1-9]\d{2}|[1-9]\d{3})"
-_ZONED = rf"^{_YEAR}-\d\d-\d\dT\d\d:\d\d(:\d\d(\.\d{{1,6}})?)?(Z|[+-]\d\d(:?\d\d)?)$"
+Mask = npt.NDArray[np.bool_]
 
 
-def are_plain(texts: pa.Array) -> pa.Array:
-    """Which texts need no closer look, as long as the calendar has their days."""
-    return pc.match_substring_regex(texts, _ZONED)
+class Instants(NamedTuple):
+    """What the texts of a column name."""
+
+    values: pa.Array  # null where a text names no instant
+    is_exact: Mask
+    is_cut: Mask  # finer than a microsecond
 
 
-def parse_all(texts: pa.Array) -> pa.Array | None:
-    """The instants of a column at once; None if any text needs a closer look."""
-    if not pc.all(are_plain(texts)).as_py():
-        return None
-    try:
-        instants = pc.cast(texts, ARROW)
-    except pa.ArrowInvalid:
-        return None
-    bounds = pc.min_max(instants.cast(pa.int64())).as_py()
-    within = bounds["min"] is None or FIRST <= bounds["min"] <= bounds["max"] <= LAST
-    return instants if within else None
+def parse(texts: pa.Array) -> Instants:
+    micros, found = _found(texts)
+    if texts.null_count:
+        found[texts.is_null().to_numpy(zero_copy_only=False)] = 0
+    return Instants(pa.array(micros, mask=found == 0).cast(ARROW), found == 1, found == 2)
+
+
+def are_instants(texts: pa.Array) -> Mask:
+    """Which texts name instants; none of them is null."""
+    return np.asarray(_found(texts).found > 0)
+
+
+def _found(texts: pa.Array) -> native.Found:
+    return native.instants(texts) if native.can_read() else one_by_one(texts)
+
+
+def one_by_one(texts: pa.Array) -> native.Found:
+    read = [instants.parse(text) if text is not None else None for text in texts.to_pylist()]
+    micros = [instant.micros if instant else 0 for instant in read]
+    found = [0 if instant is None else 1 if instant.exact else 2 for instant in read]
+    return native.Found(np.array(micros, np.int64), np.array(found, np.uint8))

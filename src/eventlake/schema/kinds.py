@@ -4,15 +4,15 @@ A column whose values are all of one kind (nearly every column) is one array. Wh
 an array of its own with nulls for the others, so nothing is converted before the column's type is known.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
-from enum import Enum
-from typing import Any, NamedTuple, TypeVar
+from collections.abc import Iterator
+from enum import StrEnum
+from typing import Any, NamedTuple
 
 import pyarrow as pa
 from msgspec import Raw
 
 
-class Kind(Enum):
+class Kind(StrEnum):
     TEXT = "text"
     INTEGER = "integer"  # fits 64 bits
     NUMBER = "number"  # any other number, as the text that was sent
@@ -95,15 +95,3 @@ def _number_text(value: Any) -> str | None:
     if type(value) is Raw:
         return bytes(value).decode()
     return str(value) if type(value) is int and not _MIN <= value <= _MAX else None
-
-
-Key = TypeVar("Key")
-
-
-def joined(parts: Sequence[tuple[int, Mapping[Key, pa.Array]]]) -> dict[Key, pa.Array]:
-    """Parts with so many rows each as one, column by column; a part may lack a column."""
-    types = {key: values.type for _, part in parts for key, values in part.items()}
-    return {
-        key: pa.concat_arrays([part[key] if key in part else pa.nulls(rows, of) for rows, part in parts])
-        for key, of in types.items()
-    }

@@ -5,6 +5,7 @@ The snake case is the one of Segment's warehouses and lakes, with its odd corner
 a name gets a stable one made from its hash, because an empty name would merge fields that differ.
 """
 
+import functools
 import hashlib
 import re
 
@@ -44,6 +45,7 @@ def key_name(key: str) -> str:
     return snake(key) or f"key_{short_hash(key)}"
 
 
+@functools.lru_cache(maxsize=50_000)  # the same ones come again and again
 def column_name(*path: str) -> str:
     """Name the column that holds the value found at `path` in an event.
 

@@ -1,10 +1,14 @@
 """Numbers, from the digits that were sent."""
 
 from decimal import ROUND_HALF_EVEN, Context, Decimal, InvalidOperation
+from typing import NamedTuple
 
+import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
-import pyarrow.compute as pc
 from msgspec import Raw
+
+from eventlake.native import texts as native
 
 ARROW = pa.decimal128(38, 6)
 
@@ -40,18 +44,21 @@ def to_decimal(number: str) -> tuple[Decimal, bool] | None:
     return (rounded, rounded == value) if rounded.copy_abs() < _LIMIT else None
 
 
-# Arrow's own cast wraps around without a word beyond 32 digits and with large exponents, so it sees neither.
-_PLAIN = r"^-?\d{1,25}(\.\d{1,6})?$"
+class Decimals(NamedTuple):
+    """What the texts of a column are."""
+
+    values: pa.Array  # null where a number needs a closer look
+    is_plain: npt.NDArray[np.bool_]
 
 
-def are_plain(numbers: pa.Array) -> pa.Array:
-    """Which numbers need no closer look."""
-    return pc.match_substring_regex(numbers, _PLAIN)
-
-
-def to_decimals(numbers: pa.Array) -> pa.Array | None:
-    """A column of numbers at once; None if any needs a closer look."""
-    return pc.cast(numbers, ARROW) if pc.all(are_plain(numbers)).as_py() else None
+def to_decimals(numbers: pa.Array) -> Decimals:
+    """A column of numbers at once, but for those that have many digits or an exponent."""
+    if not native.can_read():
+        return Decimals(pa.nulls(len(numbers), ARROW), np.zeros(len(numbers), bool))
+    millionths, found = native.decimals(numbers)
+    is_plain = found > 0
+    validity = None if is_plain.all() else pa.py_buffer(np.packbits(is_plain, bitorder="little"))
+    return Decimals(pa.Array.from_buffers(ARROW, len(numbers), [validity, pa.py_buffer(millionths)]), is_plain)
 
 
 def fits_decimal(number: str) -> bool:

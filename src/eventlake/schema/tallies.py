@@ -10,14 +10,12 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from eventlake.events import instants
 from eventlake.schema import instant_columns
 from eventlake.schema.kinds import Kind, Typed
 from eventlake.schema.numbers import fits_decimal, to_decimals
 from eventlake.schema.types import Seen
 
 SAMPLE_LENGTH = 40  # characters of a value that a report may show
-SHORTEST_INSTANT = len("2026-11-15T10:20")
 
 
 class Tally(NamedTuple):
@@ -42,13 +40,13 @@ def tallied(typed: Typed) -> Tallies:
         case Kind.JSON:
             return (_tally(Seen.NESTED, present),)
         case Kind.NUMBER:
-            if to_decimals(present) is not None:
-                return (_tally(Seen.NUMBER, present),)
-            return _split(
-                present, Seen.NUMBER, np.array([fits_decimal(text) for text in present.to_pylist()]), Seen.HUGE
-            )
+            fits = to_decimals(present).is_plain
+            if not fits.all():
+                left = np.flatnonzero(~fits)
+                fits[left] = [fits_decimal(text) for text in present.take(pa.array(left)).to_pylist()]
+            return _split(present, Seen.NUMBER, fits, Seen.HUGE)
         case Kind.TEXT:
-            return _split(present, Seen.TIMESTAMP, _are_instants(present), Seen.TEXT)
+            return _split(present, Seen.TIMESTAMP, instant_columns.are_instants(present), Seen.TEXT)
 
 
 def joined(one: Tallies, other: Tallies) -> Tallies:
@@ -94,19 +92,3 @@ def _split(values: pa.Array, first: Seen, which: npt.NDArray[np.bool_], second: 
     """The values of which something is true, and the others."""
     parts = ((first, np.flatnonzero(which)), (second, np.flatnonzero(~which)))
     return tuple(_tally(seen, values, int(rows[0]), len(rows)) for seen, rows in parts if len(rows))
-
-
-def _are_instants(texts: pa.Array) -> npt.NDArray[np.bool_]:
-    """Which texts are full date-times. Most columns hold none, which a look at two bytes of each text tells."""
-    _, offsets, content = texts.buffers()
-    bounds = np.frombuffer(offsets, np.int32)[texts.offset : texts.offset + len(texts) + 1]
-    found: npt.NDArray[np.bool_] = np.diff(bounds) >= SHORTEST_INSTANT
-    if not found.any():
-        return found
-    read, starts = np.frombuffer(content, np.uint8), bounds[:-1][found]
-    found[found] = (read[starts + 4] == ord("-")) & (read[starts + 10] == ord("T"))
-    if found.any():
-        likely = texts if found.all() else texts.filter(pa.array(found))
-        if instant_columns.parse_all(likely) is None:
-            found[found] = [instants.parse(text) is not None for text in likely.to_pylist()]
-    return found

@@ -46,9 +46,11 @@ def notices_of(job: Job, outcome: Outcome, tables: int) -> list[str]:
     if found.gone:
         gone = either(found.gone, "raw file is gone", "raw files are gone")
         told.append(f"{gone} from the archive; {count(outcome.carried, 'row')} carried over from the lake")
-    if staged.misread_by:
-        versions = " and ".join(sorted(staged.misread_by))
-        told.append(f"DuckDB {versions} reads JSON differently, so all lines were read the slow, exact way")
+    if staged.one_by_one:
+        systems = " and ".join(sorted(staged.one_by_one))
+        told.append(
+            f"there is no fast reader for {systems}, so lines were read one by one, which takes ten times as long"
+        )
     return told
 
 

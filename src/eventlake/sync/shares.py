@@ -12,12 +12,15 @@ from eventlake.tasks.staged import RawFile
 
 Item = TypeVar("Item")
 
+TASKS_PER_CORE = 4  # even out what turns out heavier than it looked
+
 
 @dataclass(frozen=True)
 class ShareSizes:
     """How much a task gets."""
 
-    bytes_per_stage_task: int = 8 << 20  # of compressed raw files
+    bytes_per_stage_task: int = 64 << 20  # of compressed raw files, at most; but a few tasks per core, if each gets
+    fewest_bytes_per_stage_task: int = 8 << 20
     files_per_stage_task: int = 500
     bytes_to_open_a_file: int = 16 << 10  # what opening a file costs, in bytes that could have been read meanwhile
     ids_per_share: int = 1_000_000
@@ -32,7 +35,9 @@ DEFAULT_SIZES = ShareSizes()
 def stage_tasks(files: Sequence[RawFile], parallelism: int, sizes: ShareSizes = DEFAULT_SIZES) -> list[list[RawFile]]:
     """Raw files packed into tasks of about equal work."""
     size = sum(file.size for file in files)
-    wanted = max(parallelism, size // sizes.bytes_per_stage_task, len(files) // sizes.files_per_stage_task)
+    for_cores = min(TASKS_PER_CORE * parallelism, size // sizes.fewest_bytes_per_stage_task)
+    most = max(size // sizes.bytes_per_stage_task, len(files) // sizes.files_per_stage_task)
+    wanted = max(parallelism, for_cores, most)
     wanted += -wanted % parallelism  # else some cores do nothing while others do the last tasks
     return packed([(file, file.size + sizes.bytes_to_open_a_file) for file in files], wanted)
 

@@ -28,7 +28,7 @@ class Staged:
     id_segments: list[IdSegment] = field(default_factory=list)
     quarantine: list[str] = field(default_factory=list)
     refused_tables: Counter[str] = field(default_factory=Counter)  # lines
-    misread_by: set[str] = field(default_factory=set)  # versions of DuckDB that no line was read with
+    one_by_one: set[str] = field(default_factory=set)  # kinds of systems that can only read lines so
 
     @property
     def paths(self) -> tuple[str, ...]:
@@ -77,7 +77,7 @@ def combine(results: Iterable[StageResult]) -> Staged:
         whole.files += result.files
         whole.id_segments += result.id_segments
         whole.refused_tables.update(result.refused_tables)
-        whole.misread_by |= {result.misread_by} if result.misread_by else set()
+        whole.one_by_one |= {result.one_by_one} if result.one_by_one else set()
         if result.quarantine:
             whole.quarantine.append(result.quarantine)
         for name, table in result.tables.items():

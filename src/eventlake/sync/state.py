@@ -38,10 +38,10 @@ class LakeState:
             schema = schema.with_type(name, new_type)
         return schema
 
-    def known_columns(self, job: Job) -> dict[str, tuple[str, ...]]:
+    def known_columns(self, job: Job) -> dict[str, frozenset[str]]:
         """The names of the columns of each table."""
         schemas = {key: self.schema(job, key) for key in self.tables}
-        return {key: tuple(column.name for column in schema.columns) for key, schema in schemas.items() if schema}
+        return {key: schema.names for key, schema in schemas.items() if schema}
 
     def replaced_files(self, job: Job) -> list[LakeFile]:
         """The data files that a run writes anew; none for a sync."""

@@ -16,10 +16,11 @@ from msgspec import Raw
 from eventlake.events import instants
 from eventlake.lake import ids
 from eventlake.lake.dialects import Route
-from eventlake.lake.staging import RECEIVED, RESCUED, field_name, rows_with
+from eventlake.lake.staged_rows import StagedRows
 from eventlake.reading import exact_json
 from eventlake.schema import names, rescue
 from eventlake.schema.cast import BESIDE_THE_CELL, REASONS
+from eventlake.schema.cells import Cells
 from eventlake.schema.evolve import Column
 from eventlake.schema.kinds import Place, by_kind
 from eventlake.schema.rescue import keys_of
@@ -34,7 +35,7 @@ def carried_rows(
     carried: Sequence[str],
     *,
     at_once: int,
-) -> Iterator[pa.RecordBatch]:
+) -> Iterator[StagedRows]:
     """The rows of some data files of one table whose messages, on these routes, are in `carried`, as staged rows."""
     if not files:
         return
@@ -66,7 +67,7 @@ def _wanted(storage: Storage, paths: Sequence[str], routes: Sequence[Route]) -> 
     return found
 
 
-def _staged(rows: list[dict[str, Any]], pointers: dict[str, str]) -> pa.RecordBatch:
+def _staged(rows: list[dict[str, Any]], pointers: dict[str, str]) -> StagedRows:
     received = [instants.micros_of(row["received_at"]) for row in rows]
     cells: dict[tuple[str, str], list[Any]] = {}
     still_rescued: list[str | None] = []
@@ -76,12 +77,13 @@ def _staged(rows: list[dict[str, Any]], pointers: dict[str, str]) -> pa.RecordBa
         still_rescued.append(_with_rescued(values, text))
         for place, value in values.items():
             cells.setdefault(place, [None] * len(rows))[number] = value
-    columns = [(RECEIVED, pa.array(received, pa.int64()))]
-    for (name, pointer), values_of_place in cells.items():
-        columns += [(field_name(Place(name, pointer, kind)), array) for kind, array in by_kind(values_of_place)]
-    if any(still_rescued):
-        columns.append((RESCUED, pa.array(still_rescued, pa.string())))
-    return rows_with(columns)
+    columns = {
+        Place(*place, kind): Cells(array)
+        for place, values_there in cells.items()
+        for kind, array in by_kind(values_there)
+    }
+    rescued = Cells(pa.array(still_rescued, pa.string())) if any(still_rescued) else None
+    return StagedRows(np.array(received, np.int64), columns, rescued)
 
 
 def _as_sent(value: Any) -> Any:

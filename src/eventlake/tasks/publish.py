@@ -8,20 +8,23 @@ import uuid
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from itertools import count, islice
 from typing import NamedTuple
 
+import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from eventlake.lake.dialects import Dialect, Route
 from eventlake.lake.layout import STAGE
 from eventlake.lake.parquet import DataFile, FileSizes, PartitionedWriter
-from eventlake.lake.staging import RECEIVED, RESCUED, Segment, place_of, read_segment
+from eventlake.lake.staged_rows import StagedRows, joined
+from eventlake.lake.staging import Segment, read_rows
 from eventlake.reading.exact_json import rescued_in
 from eventlake.schema import names, rescue
 from eventlake.schema.cast import NO_ROOM, cast, value_text
+from eventlake.schema.cells import Cells, no_cells, one_of
 from eventlake.schema.evolve import Column
-from eventlake.schema.kinds import Place, Typed, joined
+from eventlake.schema.kinds import Place, Typed
 from eventlake.schema.names import RESCUED_COLUMN
 from eventlake.schema.rescue import Rescued
 from eventlake.schema.types import ColumnType
@@ -36,6 +39,7 @@ class PublishSizes:
     """How much a publish task holds at once."""
 
     rows_at_once: int = 65_536
+    cells_at_once: int = 16 << 20  # fewer rows, if the table has many columns
     carried_at_once: int = 4096  # rows of an old data file
     files: FileSizes = field(default_factory=FileSizes)
 
@@ -79,41 +83,44 @@ def publish(context: PublishContext, shares: list[TableShare]) -> list[Published
     """Publish some tables, or parts of tables. Every attempt writes files of its own."""
     give_back()
     dropped = Dropped(context.storage, context.dropped)
-    return [_publish_table(context, share, dropped) for share in shares]
-
-
-def _publish_table(context: PublishContext, share: TableShare, dropped: Dropped) -> Published:
     attempt = uuid.uuid4().hex
-    writer = PartitionedWriter(
-        context.storage,
-        context.dialect,
-        share.table_key,
-        folder=f"{STAGE}/{context.run_id}/data/{attempt}",
-        stem=f"{context.run_id}-{attempt[:8]}",
-        sizes=context.sizes.files,
-    )
+    folder = f"{STAGE}/{context.run_id}/data/{attempt}"
+    names_of_files = (f"{context.run_id}-{attempt[:8]}-{number}.parquet" for number in count(1))
+    published = []
+    for share in shares:
+        writer = PartitionedWriter(
+            context.storage, context.dialect, share.table_key, folder, names_of_files, sizes=context.sizes.files
+        )
+        published.append(_publish_table(context, share, dropped, writer))
+    return published
+
+
+def _publish_table(
+    context: PublishContext, share: TableShare, dropped: Dropped, writer: PartitionedWriter
+) -> Published:
     done = Published(share.table_key)
     for rows in _groups(_kept_rows(context, share, dropped), context.sizes.rows_at_once):
-        count = sum(batch.num_rows for batch in rows)
-        writer.write(_typed(rows, share, context.keep_rounded, done.rescued))
-        done.rows += count
-        if count >= context.sizes.rows_at_once:  # of fewer rows not much is left behind
+        done.rows += len(rows)
+        for table in _typed(rows, share, context, done.rescued):
+            writer.write(table)
+            del table  # before the next is made
+        if len(rows) >= context.sizes.rows_at_once:  # of fewer rows not much is left behind
             give_back()
     done.files = writer.close()
     return done
 
 
-def _kept_rows(context: PublishContext, share: TableShare, dropped: Dropped) -> Iterator[pa.RecordBatch]:
+def _kept_rows(context: PublishContext, share: TableShare, dropped: Dropped) -> Iterator[StagedRows]:
     number = {path: position for position, path in enumerate(context.staged_paths)}
     path, source = None, None  # one at a time: what is mapped into memory counts as the worker's
     for segment in share.segments:
         if segment.path != path:
             path, source = segment.path, context.storage.open_input(segment.path)
-        rows = read_segment(source, segment)
+        rows = read_rows(source, segment, share.table_key)
         kept = dropped.kept(number[path], segment.first_message, segment.rows, in_scope=share.is_in_scope)
         if kept is not None:
-            rows = rows.filter(pa.array(kept))
-        if rows.num_rows:
+            rows = rows.kept(kept)
+        if len(rows):
             yield rows
     yield from carried_rows(
         context.storage,
@@ -125,63 +132,72 @@ def _kept_rows(context: PublishContext, share: TableShare, dropped: Dropped) -> 
     )
 
 
-def _groups(batches: Iterator[pa.RecordBatch], rows_at_once: int) -> Iterator[list[pa.RecordBatch]]:
-    group: list[pa.RecordBatch] = []
+def _groups(parts: Iterator[StagedRows], rows_at_once: int) -> Iterator[StagedRows]:
+    group: list[StagedRows] = []
     size = 0
-    for batch in batches:
-        group.append(batch)
-        size += batch.num_rows
+    for part in parts:
+        group.append(part)
+        size += len(part)
         if size >= rows_at_once:
-            yield group
-            group, size = [], 0
+            whole, group, size = joined(group), [], 0
+            yield whole
     if group:
-        yield group
+        yield joined(group)
 
 
-def _typed(group: list[pa.RecordBatch], share: TableShare, keep_rounded: bool, counts: Counter[str]) -> pa.Table:
-    """Staged rows in the table's columns and their order, with `_rescued_data` if the table has or now needs it.
+def _typed(rows: StagedRows, share: TableShare, context: PublishContext, counts: Counter[str]) -> Iterator[pa.Table]:
+    """Staged rows in the table's columns and their order, in the order in which they were received, some at a time.
 
-    The rows are let go of as they are taken, for they are as large as what is made of them.
+    They have `_rescued_data` if the table has it, or if it is needed now.
     """
-    staged = joined([(rows.num_rows, dict(zip(rows.schema.names, rows.columns, strict=True))) for rows in group])
-    group.clear()
-    received = staged.pop(RECEIVED)
-    rescued_before = staged.pop(RESCUED, None)
     rescued = _Rescues(counts)
-    places: dict[str, list[tuple[Place, pa.Array]]] = {}
-    for name, values in staged.items():
-        place = place_of(name)
-        places.setdefault(place.column, []).append((place, values))
-    staged.clear()
-    arrays = {}
-    for column in share.columns:
-        casts = []
-        for place, values in places.pop(column.name, []):
-            made = cast(Typed(place.kind, values), column.type, keep_rounded=keep_rounded)
-            for misfit in made.misfits:
-                rescued.add(misfit.row, Rescued(place.pointer, misfit.json_text, misfit.reason), column.name)
-            casts.append(made.values)
-        arrays[column.name] = _one_of(casts) if casts else pa.nulls(len(received), column.type.arrow)
-    # Also where the event does not tell it: see the stage.
-    arrays["received_at"] = received.cast(ColumnType.TIMESTAMP.arrow)
-    for name, refused in places.items():  # columns past the table's limit
-        for place, values in refused:
-            for row, value in enumerate(values.to_pylist()):
-                if value is not None:
-                    text = value_text(place.kind, value)
-                    rescued.add(row, Rescued(place.pointer, text, NO_ROOM), name)
-    if rescued_before is not None:
-        rescued.add_staged(rescued_before)
-    order = list(arrays)
+    columns = dict(_columns(rows, share, context.keep_rounded, rescued))
+    if rows.rescued is not None:
+        rescued.add_staged(rows.rescued)
     if rescued or share.rescued_at is not None:
-        arrays[RESCUED_COLUMN] = rescued.column(len(received))
-        order.insert(len(order) if share.rescued_at is None else share.rescued_at, RESCUED_COLUMN)
-    return pa.table({name: arrays[name] for name in order})
+        at = len(columns) if share.rescued_at is None else share.rescued_at
+        before, after = (dict(islice(columns.items(), *part)) for part in ((0, at), (at, None)))
+        columns = {**before, RESCUED_COLUMN: rescued.cells(), **after}
+    order = np.argsort(rows.received, kind="stable")
+    if (order[1:] < order[:-1]).any():
+        ranks = np.argsort(order)
+        for name in columns:
+            columns[name] = columns[name].placed(ranks)
+    at_once = max(1, context.sizes.cells_at_once // len(columns))
+    for start in range(0, len(rows), at_once):
+        stop = min(len(rows), start + at_once)
+        yield pa.table({name: cells.spread(start, stop) for name, cells in columns.items()})
 
 
-def _one_of(arrays: list[pa.Array]) -> pa.Array:
-    """A column found at several places; no row has it at more than one."""
-    return arrays[0] if len(arrays) == 1 else pc.coalesce(*arrays)
+def _columns(
+    rows: StagedRows, share: TableShare, keep_rounded: bool, rescued: "_Rescues"
+) -> Iterator[tuple[str, Cells]]:
+    """The columns of the table. What does not fit is rescued.
+
+    Cells are let go of as they are taken, for they are as large as what is made of them.
+    """
+    places: dict[str, list[Place]] = {}
+    for place in rows.columns:
+        places.setdefault(place.column, []).append(place)
+    for column in share.columns:
+        found = []
+        for place in places.pop(column.name, []):
+            cells = rows.columns.pop(place)
+            made = cast(Typed(place.kind, cells.values), column.type, keep_rounded=keep_rounded)
+            for misfit in made.misfits:
+                entry = Rescued(place.pointer, misfit.json_text, misfit.reason)
+                rescued.add(cells.row(misfit.row), entry, column.name)
+            found.append(Cells(made.values, cells.rows))
+        if column.name == "received_at":  # also where the event does not tell it: see the stage
+            found = [Cells(pa.array(rows.received).cast(ColumnType.TIMESTAMP.arrow))]
+        yield column.name, one_of(found) if found else no_cells(column.type.arrow)
+    for name, refused in places.items():  # columns past the table's limit
+        for place in refused:
+            cells = rows.columns[place]
+            for number, value in enumerate(cells.values.to_pylist()):
+                if value is not None:
+                    entry = Rescued(place.pointer, value_text(place.kind, value), NO_ROOM)
+                    rescued.add(cells.row(number), entry, name)
 
 
 class _Rescues:
@@ -198,13 +214,14 @@ class _Rescues:
         self._entries.setdefault(row, []).append(entry)
         self._counts[column] += 1
 
-    def add_staged(self, texts: pa.Array) -> None:
+    def add_staged(self, texts: Cells) -> None:
         """What flattening rescued already."""
-        for row, text in enumerate(texts.to_pylist()):
+        for number, text in enumerate(texts.values.to_pylist()):
             if text is not None:
                 for entry in rescued_in(text):
-                    self.add(row, entry, names.column_name(*rescue.keys_of(entry.pointer)))
+                    self.add(texts.row(number), entry, names.column_name(*rescue.keys_of(entry.pointer)))
 
-    def column(self, rows: int) -> pa.Array:
-        texts = [rescue.to_json(self._entries[row]) if row in self._entries else None for row in range(rows)]
-        return pa.array(texts, pa.string())
+    def cells(self) -> Cells:
+        rows = sorted(self._entries)
+        texts = [rescue.to_json(self._entries[row]) for row in rows]
+        return Cells(pa.array(texts, pa.string()), np.array(rows, np.int64))

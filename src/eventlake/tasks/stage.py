@@ -4,26 +4,29 @@ One task takes some raw files and writes one staged file. Its result tells the d
 was seen, and holds no data. Buffers are small: memory does not depend on the size of the input.
 """
 
-import functools
+import platform
 import uuid
 from typing import Any
 
 import numpy as np
-import pyarrow as pa
 from isal.isal_zlib import crc32
 
 from eventlake.archive import layout as archive
 from eventlake.archive.reader import Lines, UnreadableFileError, opened, read_lines
+from eventlake.events import instants
 from eventlake.events.envelope import reject_reason
 from eventlake.lake import ids
-from eventlake.lake.dialects import Route
+from eventlake.lake.ids import Array
 from eventlake.lake.layout import HOUR, STAGE
 from eventlake.lake.quarantine import Quarantined, QuarantineFile
 from eventlake.lake.staging import IdSegment, StagedFile
+from eventlake.native.library import PADDING, library
 from eventlake.reading import exact_json
+from eventlake.reading.evidence import evidence_of
 from eventlake.reading.flatten import TableColumns
-from eventlake.reading.line_reader import LineReader, Readers, ReadingSizes
 from eventlake.reading.route_buffer import RouteBuffer, Taken
+from eventlake.reading.scan import Text
+from eventlake.reading.scanner import Asked, Piece, Scanner
 from eventlake.schema.evolve import join
 from eventlake.tasks.gate import DroppedError, Gate, RefusedError
 from eventlake.tasks.memory import without_gc
@@ -49,14 +52,8 @@ def stage(context: StageContext, files: list[RawFile]) -> StageResult:
         id_segments=task.id_segments,
         quarantine=quarantine.path if quarantine.rows else None,
         refused_tables=task.gate.refused,
-        misread_by=task.reader.misread_by,
+        one_by_one=None if task.scanner else f"{platform.system()} {platform.machine()}",
     )
-
-
-@functools.lru_cache(maxsize=2)  # a replay and a sync beside it
-def _readers_for(run_id: str, sizes: ReadingSizes) -> Readers:  # noqa: ARG001 # another run may have other keys
-    """The readers of all tasks that a worker does for a run, so that keys are learned once."""
-    return Readers(sizes)
 
 
 class _NotAnEventError(Exception):
@@ -69,20 +66,23 @@ class _Task:
         self.tables: dict[str, StagedTable] = {}
         self.id_segments: list[IdSegment] = []
         self.gate = Gate(context)
-        self.reader = LineReader(_readers_for(context.run_id, context.sizes.reading), context.sizes.reading)
+        self.scanner = self._new_scanner(context)
         self._context = context
         self._sizes = context.sizes
         self._staged = staged
         self._quarantine = quarantine
-        self._lines: list[bytes] = []
-        self._origins: list[tuple[int, ids.Array]] = []  # file, and numbers of lines
-        self._bytes = 0
+        self._pending: list[tuple[FileCount, Lines]] = []
+        self._bytes = 0  # of pending lines
         self._messages = 0  # staged
-        self._buffers: dict[Route, RouteBuffer] = {}
+        self._buffers: dict[tuple[str, ...], RouteBuffer] = {}  # by route
         self._by_name: dict[tuple[str, str], RouteBuffer] = {}  # by call and event name, as sent
         self._bytes_in_buffers = 0
         self._ids: list[ids.Ids] = []
         self._ids_pending = 0
+
+    def _new_scanner(self, context: StageContext) -> Scanner | None:
+        found = library() if context.sizes.at_once else None
+        return Scanner(found, Asked(self._buffer_named, self._wanted), context.sizes.scan) if found else None
 
     def take(self, file: RawFile) -> None:
         count = self.counts[file.number] = FileCount(file)
@@ -100,28 +100,45 @@ class _Task:
             count.error = str(error)
 
     def _add(self, count: FileCount, block: Lines) -> None:
-        self._lines += block.lines
-        self._origins.append((count.file.number, block.numbers))
-        self._bytes += sum(map(len, block.lines)) + self._sizes.bytes_per_line * len(block.lines)
+        self._pending.append((count, block))
+        self._bytes += len(block.text) + self._sizes.bytes_per_line * len(block.numbers)
         if self._bytes >= self._sizes.bytes_at_once:
             self._take_pending()
 
     def _take_pending(self) -> None:
         """Take the lines read so far: all at once where nothing is special about them, one by one the others."""
-        lines, self._lines = self._lines, []
-        origins, self._origins = self._origins, []
-        self._bytes = 0
-        file_of = np.repeat([file for file, _ in origins], [len(numbers) for _, numbers in origins])
-        number_of = np.concatenate([numbers for _, numbers in origins])
-        is_left = np.ones(len(lines), bool)
-        for places, read in self.reader.at_once(lines, self._buffer_named):
-            is_left[places[read.taken]] = False
-            for buffer, taken in read.rows([lines[place] for place in places], file_of[places], self._day_of_file):
-                self._stage(buffer, taken)
-        for number, taken_at_once in zip(*np.unique(file_of[~is_left], return_counts=True), strict=True):
-            self.counts[int(number)].lines += int(taken_at_once)
-        for place in np.flatnonzero(is_left).tolist():
-            self._take_line(self.counts[int(file_of[place])], int(number_of[place]), lines[place])
+        pending, self._pending, self._bytes = self._pending, [], 0
+        blocks = [block for _, block in pending]
+        starts = np.cumsum([0, *(len(block.text) for block in blocks)])
+        text = Text(
+            b"".join([*(block.text for block in blocks), bytes(PADDING)]),
+            np.concatenate([block.starts + start for block, start in zip(blocks, starts, strict=False)]),
+            np.concatenate([block.ends + start for block, start in zip(blocks, starts, strict=False)]),
+        )
+        file_of = np.repeat([count.file.number for count, _ in pending], [len(block.numbers) for block in blocks])
+        number_of = np.concatenate([block.numbers for block in blocks])
+        del pending, blocks
+        for place in self._left_of(text, file_of).tolist():
+            self._take_line(self.counts[int(file_of[place])], int(number_of[place]), text.line(place))
+
+    def _left_of(self, text: Text, file_of: Array) -> Array:
+        """Take the lines that can be taken at once; the numbers of those that are left."""
+        if self.scanner is None:
+            return np.arange(len(file_of))
+        is_taken, is_skipped, pieces = self.scanner.read(text, lambda line: self._day_of_file(int(file_of[line])))
+        for number, lines in zip(*np.unique(file_of[is_taken], return_counts=True), strict=True):
+            self.counts[int(number)].lines += int(lines)
+        for piece in pieces:
+            self._stage(self._taken(piece, text, file_of))
+        return np.flatnonzero(~(is_taken | is_skipped))
+
+    def _taken(self, piece: Piece, text: Text, file_of: Array) -> Taken:
+        content = memoryview(text.content)
+        bounds = zip(text.starts[piece.lines].tolist(), text.ends[piece.lines].tolist(), strict=True)
+        digests = np.fromiter((crc32(content[start:end]) for start, end in bounds), "<u4", len(piece.lines))
+        hashes = list(map(ids.content_hash, piece.message_ids))
+        messages = piece.buffer.messages(hashes, piece.received, digests, file_of[piece.lines].astype("<u4"))
+        return Taken(messages, piece.packed)
 
     def _take_line(self, count: FileCount, number: int, line: bytes) -> None:
         """Take a line as it comes, whatever it holds."""
@@ -143,17 +160,38 @@ class _Task:
         except _NotAnEventError as error:
             self._reject(count, Quarantined(path, number, str(error), None, len(line), line))
             return
-        self.reader.learn(line, event)
+        sent = event.get("receivedAt")
+        instant = instants.parse(sent) if isinstance(sent, str) else None
+        received = instant.micros if instant else self._day_of_file(count.file.number)
+        wanted = self._wanted(buffer, np.array([received]))
+        if wanted is not None and not wanted[0]:
+            count.lines -= 1
+            return
         message_id = event.get("messageId")
         if type(message_id) is not str or not message_id:
             message_id = message_id_of_line(event, set_aside, file=path, line=number, content=line)
-        message_hash = ids.message_hash(message_id)
-        buffer.add(event, set_aside, message_hash=message_hash, digest=crc32(line), file=count.file.number)
+        buffer.add(
+            event,
+            set_aside,
+            message_hash=ids.message_hash(message_id),
+            received=received,
+            digest=crc32(line),
+            file=count.file.number,
+        )
         self._bytes_in_buffers += len(line)
         if len(buffer) >= self._sizes.rows_per_chunk:
             self._flush(buffer)
         if self._bytes_in_buffers > self._sizes.bytes_in_buffers:
             self._flush_all()
+
+    def _wanted(self, buffer: RouteBuffer, received: Array) -> Array | None:
+        """Which messages of a route a replay wants, by when they were received; None for all."""
+        scope = self._context.scope
+        if scope is None:
+            return None
+        if scope.table_keys is not None and scope.table_keys.isdisjoint(buffer.route):
+            return np.zeros(len(received), bool)
+        return np.asarray((received >= scope.start) & (received < scope.stop))
 
     def _buffer_named(self, call: str, name: str) -> RouteBuffer | None:
         """The buffer of events with this name; None if there is none, for whatever reason."""
@@ -197,24 +235,18 @@ class _Task:
 
     def _flush(self, buffer: RouteBuffer) -> None:
         if len(buffer):
-            self._stage(buffer, buffer.take(self._day_of_file))
+            self._stage(buffer.take())
 
-    def _stage(self, buffer: RouteBuffer, taken: Taken) -> None:
-        messages, tables = taken
-        wanted = self._in_scope(buffer.route, messages["received"])
-        if wanted is not None:
-            for number, skipped in zip(*np.unique(messages["file"][~wanted], return_counts=True), strict=True):
-                self.counts[int(number)].lines -= int(skipped)
-            messages = messages.take(wanted)
-            tables = [table._replace(rows=table.rows.filter(pa.array(wanted))) for table in tables]
-        if not len(messages):
-            return
+    def _stage(self, taken: Taken) -> None:
+        messages, piece = taken
         first, self._messages = self._messages, self._messages + len(messages)
         messages.arrays["number"] = np.arange(first, self._messages)
-        for key, rows, evidence in tables:
+        segment = self._staged.append(piece, first)
+        for key in piece.tables:
             table = self.tables[key]
-            table.evidence = join([table.evidence, evidence])
-            table.segments.append(self._staged.append(rows, first))
+            known = self._context.known_columns.get(key, ())
+            table.evidence = join([table.evidence, evidence_of(piece, key, known)])
+            table.segments.append(segment)
             table.rows += len(messages)
             if key not in self._context.known_columns and len(table.hours) < HOURS_COUNTED:
                 table.hours.update(np.unique(messages["received"] // HOUR).tolist())
@@ -226,15 +258,6 @@ class _Task:
 
     def _day_of_file(self, number: int) -> int:
         return archive.day_micros(self.counts[number].file.path)
-
-    def _in_scope(self, route: Route, received: Any) -> Any | None:
-        """Which messages a replay wants; None for all."""
-        scope = self._context.scope
-        if scope is None:
-            return None
-        if scope.table_keys is not None and scope.table_keys.isdisjoint(route):
-            return np.zeros(len(received), bool)
-        return (received >= scope.start) & (received < scope.stop)
 
     def _count(self, messages: ids.Ids) -> None:
         for number in np.unique(messages["file"]):
@@ -251,7 +274,7 @@ class _Task:
             self._ids, self._ids_pending = [], 0
 
     def finish(self) -> None:
-        if self._lines:
+        if self._pending:
             self._take_pending()
         self._flush_all()
         self._flush_ids()

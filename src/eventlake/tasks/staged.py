@@ -8,7 +8,7 @@ from eventlake.archive.reader import ReadSizes
 from eventlake.lake.dialects import Dialect
 from eventlake.lake.quarantine import QuarantineSizes
 from eventlake.lake.staging import IdSegment, Segment
-from eventlake.reading.line_reader import ReadingSizes
+from eventlake.reading.scanner import ScanSizes
 from eventlake.schema.evolve import Evidence
 from eventlake.storage.base import Storage
 from eventlake.tasks.scope import Scope
@@ -30,9 +30,10 @@ class StageSizes:
     """How much a stage task holds at once."""
 
     read: ReadSizes = field(default_factory=ReadSizes)
-    reading: ReadingSizes = field(default_factory=ReadingSizes)
+    scan: ScanSizes = field(default_factory=ScanSizes)
     quarantine: QuarantineSizes = field(default_factory=QuarantineSizes)
-    bytes_at_once: int = 64 << 20  # of raw lines that are read as columns
+    at_once: bool = True  # else all lines are read one by one
+    bytes_at_once: int = 64 << 20  # of raw lines
     bytes_per_line: int = 100  # that a line takes in memory besides
     rows_per_chunk: int = 4096  # more rows fall out of the processor's cache while they are lists
     bytes_in_buffers: int = 64 << 20  # of raw lines, over all tables
@@ -48,7 +49,7 @@ class StageContext:
     storage: Storage
     archive: Storage  # where raw files are
     dialect: Dialect
-    known_columns: dict[str, tuple[str, ...]]
+    known_columns: dict[str, frozenset[str]]
     column_limit: int
     table_limit: int  # new tables that one task may find
     scope: Scope | None = None
@@ -88,4 +89,4 @@ class StageResult:
     id_segments: list[IdSegment]
     quarantine: str | None
     refused_tables: Counter[str]  # lines of tables for which there was no room
-    misread_by: str | None = None  # version of DuckDB that reads in another way than relied on; it read nothing
+    one_by_one: str | None = None  # the kind of system, if it can only read lines one by one

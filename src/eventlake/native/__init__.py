@@ -1,0 +1,1 @@
+"""The part of the reader that is written in C; see lines.h."""
