@@ -20,7 +20,7 @@ from eventlake.sync.run import run
 from eventlake.workspace import Workspace
 from runner_without_spark import InProcess
 
-CHANGES = {"write", "create", "move", "delete", "delete_folder", "open_output"}
+CHANGES = {"write", "create", "move", "delete", "delete_folder", "open_output", "put"}
 
 _processes = multiprocessing.get_context("forkserver")
 _processes.set_forkserver_preload(["crash_job", "stepwise"])
@@ -31,6 +31,17 @@ class Ended(NamedTuple):
 
     was_killed: bool
     changes: int  # before its end, if it was not
+
+
+class CountedBucket(S3Storage):
+    """A lake in a bucket that tells before each request that changes something: a move is two."""
+
+    before_change: Callable[[str], None]
+
+    def attempt(self, method: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
+        if args[0] in ("write", "create", "copy", "delete"):
+            self.before_change(f"{args[0]} {args[1]}")
+        return super().attempt(method, *args, **kwargs)
 
 
 class CountedStorage(LocalStorage):
@@ -57,17 +68,13 @@ def counted(workspace: Workspace, before_change: Callable[[str], None]) -> None:
 def with_counted_storage(workspace: Workspace, before_change: Callable[[str], None]) -> None:
     """Let a workspace tell before each change to its lake."""
     storage = workspace.lake().storage
-    if isinstance(storage, S3Storage):  # every request that changes something: a move is two
-
-        def before_send(request: Any, **_: Any) -> None:
-            if request.method not in ("GET", "HEAD"):
-                before_change(f"{request.method} {request.url}")
-
-        storage._client.meta.events.register("before-send.s3", before_send)
+    counted: CountedBucket | CountedStorage
+    if isinstance(storage, S3Storage):
+        counted = CountedBucket(storage.root, storage.options, timeout=storage.timeout)
     else:
-        on_disk = CountedStorage(storage.root, timeout=storage.timeout)
-        on_disk.before_change = before_change
-        workspace.lake().__dict__["storage"] = on_disk
+        counted = CountedStorage(storage.root, timeout=storage.timeout)
+    counted.before_change = before_change
+    workspace.lake().__dict__["storage"] = counted
 
 
 def carried_out(workspace: Workspace, kind: str) -> None:

@@ -434,6 +434,10 @@ class Mortal(LocalStorage):
         type(self).change()
         return super().open_output(path)
 
+    def put(self, path: str, content: Any) -> None:
+        type(self).change()
+        super().put(path, content)
+
 
 def opened(folder: Path, changes: int | None = None) -> Workspace:
     """A workspace, in a process that ends after so many changes of lake and database."""

@@ -170,7 +170,7 @@ def test_the_table_limit_holds_over_all_tasks_and_takes_the_most_used_events(lak
 def test_files_that_grow_too_large_for_memory_are_finished_with_all_their_rows(lake: Lake) -> None:
     storage = lake.place.storage
     writer = PartitionedWriter(
-        storage, lake.connection.dialect, "page", "out", map(str, count()), sizes=FileSizes(bytes_in_memory=1)
+        storage.put, lake.connection.dialect, "page", "out", map(str, count()), sizes=FileSizes(bytes_in_memory=1)
     )
     for start in (0, 10):
         hours = pa.array([(start + n) * HOUR // 4 for n in range(10)], pa.timestamp("us", "UTC"))

@@ -130,7 +130,8 @@ def test_everything_is_flushed_before_the_manifest_and_again_before_the_ledger(t
     first_flush, second_flush = places("settle")
     moves = places("move")
     assert places("open_output")
-    assert max(places("open_output")) < first_flush < manifest, "what was written, flush, manifest"
+    assert places("put")
+    assert max(places("open_output") + places("put")) < first_flush < manifest, "what was written, flush, manifest"
     assert manifest < min(moves) <= max(moves) < second_flush, "manifest, names, flush"
     first_recorded = next(n for n, change in enumerate(changes) if change.is_recorded)
     assert second_flush < first_recorded, "flush, ledger"

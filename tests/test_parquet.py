@@ -28,7 +28,7 @@ def storage(tmp_path_factory: pytest.TempPathFactory) -> LocalStorage:
 
 def writer(storage: LocalStorage, *, dialect: SegmentDialect = DIALECT, **options: Any) -> PartitionedWriter:
     storage.delete_folder("out")
-    return PartitionedWriter(storage, dialect, "page", "out", (f"run-{n}.parquet" for n in count(1)), **options)
+    return PartitionedWriter(storage.put, dialect, "page", "out", (f"run-{n}.parquet" for n in count(1)), **options)
 
 
 def table(received: list[int], first_number: int = 0, **more: list[Any]) -> pa.Table:

@@ -23,6 +23,7 @@ from eventlake.reading.flatten import TableColumns
 from eventlake.reading.route_buffer import RouteBuffer
 from eventlake.reading.scanner import Asked, Scanner, ScanSizes
 from eventlake.schema.evolve import Evidence
+from eventlake.storage.base import Part
 from eventlake.storage.local import LocalStorage
 from eventlake.tasks.scope import Scope
 from eventlake.tasks.stage import stage
@@ -76,8 +77,8 @@ class Reader:
             assert not set(places.tolist()) & {*self.left, *self.skipped}
             with StagedFile(self._storage, "staged") as file:
                 segment = file.append(packed, 0)
-            with self._storage.open_input("staged") as source:
-                staged = read_rows(source, segment, key)
+            (content,) = self._storage.read_parts([Part(segment.path, segment.offset, segment.size)])
+            staged = read_rows(content, segment, key)
             assert staged.received.tolist() == received.tolist()
             found[key] = [
                 {
@@ -331,8 +332,8 @@ def staged(folder: Path, files: list[list[bytes]], sizes: StageSizes, scope: Sco
     rows: Counter[tuple[str, str]] = Counter()
     for name, table in result.tables.items():
         for segment in table.segments:
-            with storage.open_input(segment.path) as source:
-                found = read_rows(source, segment, name)
+            (content,) = storage.read_parts([Part(segment.path, segment.offset, segment.size)])
+            found = read_rows(content, segment, name)
             for received, row in zip(found.received.tolist(), rows_of(found), strict=True):
                 rows[name, repr((received, sorted(row.items())))] += 1
     return Staged(

@@ -22,7 +22,7 @@ from eventlake.lake.layout import HOUR
 from eventlake.lake.quarantine import QuarantineSizes
 from eventlake.lake.staging import read_rows
 from eventlake.schema.types import Seen
-from eventlake.storage.base import new_digest
+from eventlake.storage.base import Part, new_digest
 from eventlake.storage.local import LocalStorage
 from eventlake.tasks.scope import Scope
 from eventlake.tasks.stage import stage
@@ -84,8 +84,8 @@ def numbered_rows(storage: LocalStorage, result: StageResult, table: str) -> dic
     """The rows of a table by the numbers of their messages."""
     rows: dict[int, Row] = {}
     for segment in result.tables[table].segments:
-        with storage.open_input(segment.path) as source:
-            found = read_rows(source, segment, table)
+        (content,) = storage.read_parts([Part(segment.path, segment.offset, segment.size)])
+        found = read_rows(content, segment, table)
         assert len(found) == segment.rows
         for number, cells in enumerate(staged_rows.rows_of(found)):
             assert number + segment.first_message not in rows

@@ -14,6 +14,7 @@ from eventlake.lake import ids
 from eventlake.lake.staged_rows import joined
 from eventlake.lake.staging import RESCUED, IdSegment, Packed, StagedFile, packed, read_rows, rows_in
 from eventlake.schema.kinds import Kind, Place
+from eventlake.storage.base import Part
 from eventlake.storage.local import LocalStorage
 from staged_rows import RESCUED as RESCUED_PLACE
 from staged_rows import rows_of, rows_of_piece
@@ -45,11 +46,12 @@ def test_segments_and_ids_of_one_file_are_read_back_from_where_they_are(tmp_path
         ("stage/one", 5003, 1),
     ]
     assert id_segment == IdSegment("stage/one", segments[0].size, 2)
+    parts = storage.read_parts([Part(segment.path, segment.offset, segment.size) for segment in segments])
+    for segment, content, values in zip(segments, parts, contents, strict=True):
+        found = read_rows(content, segment, "page")
+        assert rows_of(found) == rows(*values)
+        assert found.received.tolist() == list(range(len(values)))
     with storage.open_input("stage/one") as source:
-        for segment, values in reversed(list(zip(segments, contents, strict=True))):
-            found = read_rows(source, segment, "page")
-            assert rows_of(found) == rows(*values)
-            assert found.received.tolist() == list(range(len(values)))
         read = ids.IdFile(source, id_segment.offset, ("high", "low")).read(ids.Share(0, 256), ("high", "low"))
     assert np.array_equal(read["high"], messages["high"])
     assert np.array_equal(read["low"], messages["low"])
@@ -84,13 +86,13 @@ VALUES: dict[Kind, st.SearchStrategy[Any]] = {
 ARROW = {Kind.INTEGER: pa.int64(), Kind.BOOLEAN: pa.bool_()}
 
 
-class Part(NamedTuple):
+class Chunk(NamedTuple):
     rows: int
     fields: list[tuple[str, Kind, list[Any]]]
 
 
 @st.composite
-def parts(draw: st.DrawFn) -> Part:
+def chunks(draw: st.DrawFn) -> Chunk:
     """Columns with a value in every row, in most, or in few."""
     count = draw(st.integers(1, 30))
     found = []
@@ -100,13 +102,13 @@ def parts(draw: st.DrawFn) -> Part:
         cells = [draw(VALUES[kind]) if (row + number) % share == 0 else None for row in range(count)]
         if any(cell is not None for cell in cells):
             found.append((f"/{number}", kind, cells))
-    return Part(count, found)
+    return Chunk(count, found)
 
 
-@given(st.lists(parts(), min_size=1, max_size=3))
-@example([Part(9, [("/0", Kind.TEXT, [""] + [None] * 8), ("/1", Kind.TEXT, [""] * 9)])])
-@example([Part(9, [("/0", Kind.BOOLEAN, [None] * 8 + [True])]), Part(2, [("/0", Kind.BOOLEAN, [False, None])])])
-def test_every_cell_of_any_kind_comes_back_in_its_row(several: list[Part]) -> None:
+@given(st.lists(chunks(), min_size=1, max_size=3))
+@example([Chunk(9, [("/0", Kind.TEXT, [""] + [None] * 8), ("/1", Kind.TEXT, [""] * 9)])])
+@example([Chunk(9, [("/0", Kind.BOOLEAN, [None] * 8 + [True])]), Chunk(2, [("/0", Kind.BOOLEAN, [False, None])])])
+def test_every_cell_of_any_kind_comes_back_in_its_row(several: list[Chunk]) -> None:
     staged, expected, kept_rows = [], [], []
     for count, found in several:
         arrays = [(pointer, kind, pa.array(cells, ARROW.get(kind, pa.string()))) for pointer, kind, cells in found]

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import boto3
+import pyarrow as pa
 import pytest
 
 from conftest import InProcess, Lake, SetClock, settings_for, track
@@ -19,7 +20,7 @@ from eventlake.audit.verify import verify
 from eventlake.errors import InvalidSettingsError, PermissionMissingError, TransientError
 from eventlake.query import query
 from eventlake.runners.spark import SparkRunner
-from eventlake.storage.base import Storage
+from eventlake.storage.base import MOST_BYTES_UNDER_WAY, Part, Storage
 from eventlake.storage.local import LocalStorage
 from eventlake.storage.s3 import S3Options, S3Storage
 from eventlake.sync import jobs
@@ -125,6 +126,67 @@ def test_many_files_are_moved(storage: Storage) -> None:
     assert {file.path: storage.read(file.path) for file in storage.files("to")} == {t: s.encode() for s, t in moves}
     storage.move_all(moves)
     assert not list(storage.files("from"))
+
+
+def test_files_that_are_put_are_all_there_at_the_end(storage: Storage) -> None:
+    contents = {f"put/{n % 3}/{n}": bytes([n]) * n * 1000 for n in range(40)}
+    with storage.putting() as put:
+        for path, content in contents.items():
+            put(path, pa.py_buffer(content))
+    assert {file.path: storage.read(file.path) for file in storage.files("put")} == contents
+    storage.put("put/0/0", b"another")
+    assert storage.read("put/0/0") == b"another"
+
+
+def test_more_may_be_put_than_is_held_at_once(storage: Storage) -> None:
+    large = bytes(MOST_BYTES_UNDER_WAY // 2 + 1)
+    with storage.putting() as put:
+        for number in range(4):
+            put(f"put/{number}", large)
+    assert [file.size for file in storage.files("put")] == [len(large)] * 4
+
+
+def test_a_file_that_cannot_be_put_is_told(s3: S3Server, bucket: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    storage = S3Storage(f"s3://{bucket}", S3Options(s3.endpoint, path_style=True))
+    monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "wrong")
+    with pytest.raises(PermissionMissingError, match="may not write"), storage.putting() as put:
+        put("a", b"1")
+    with pytest.raises(ZeroDivisionError), storage.putting() as put:
+        1 / 0  # noqa: B018 # it is the error that is wanted
+
+
+def test_parts_of_files_are_read_together(storage: Storage) -> None:
+    contents = {name: bytes(range(256)) * 40 * (place + 1) for place, name in enumerate("abc")}
+    for name, content in contents.items():
+        storage.write(name, content)
+    places = [
+        ("a", 0, 10),
+        ("b", 5000, 7),
+        ("a", 10, 1),
+        ("a", 5, 20),
+        ("c", 30_000, 720),
+        ("b", 0, 20_480),
+        ("a", 9, 0),
+    ]
+    parts = [Part(*place) for place in places if place[2]]
+    found = storage.read_parts(parts)
+    assert [content.to_pybytes() for content in found] == [
+        contents[part.path][part.start : part.start + part.size] for part in parts
+    ]
+    assert storage.read_parts([]) == []
+    with pytest.raises(FileNotFoundError):
+        storage.read_parts([Part("a", 0, 1), Part("nothing", 0, 1)])
+
+
+def test_empty_objects_that_stand_for_folders_are_no_files(s3: S3Server, bucket: str) -> None:
+    """Some tools, and the console of AWS, make them."""
+    storage = S3Storage(f"s3://{bucket}/lake", S3Options(s3.endpoint, path_style=True))
+    client = boto3.client("s3", endpoint_url=s3.endpoint)
+    for key in ("lake/raw/", "lake/raw/day/"):
+        client.put_object(Bucket=bucket, Key=key, Body=b"")
+    for path in ("raw/day/one", "raw/day/two", "raw/empty", "raw/last"):
+        storage.write(path, b"" if path == "raw/empty" else b"x")
+    assert [file.path for file in storage.files("raw")] == ["raw/day/one", "raw/day/two", "raw/empty", "raw/last"]
 
 
 def test_one_of_many_creates_a_file(storage: Storage) -> None:

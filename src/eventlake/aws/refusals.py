@@ -85,9 +85,7 @@ def explained(error: Exception, what: str, options: AwsOptions) -> EventLakeErro
     if operation == "AssumeRole" and code_of(error) in _NOT_ALLOWED:
         return _role_refused(error, what, options)
     if code_of(error) in _NOT_ALLOWED or name in _NO_CREDENTIALS:
-        right, kind = _RIGHTS.get(operation, ("", PermissionMissingError))
-        fix = "give the user or role that runs this the rights that docs/aws.md lists"
-        return kind(f"may not {what}: {error}", fix=f"grant {right}; {fix}" if right else fix)
+        return refused(operation, str(error), what)
     if code_of(error) in _PAST_A_LIMIT:
         return SetupError(f"could not {what}: {error}", fix="see the limits of the account, and what is asked for")
     if name in _WRONG:
@@ -95,6 +93,18 @@ def explained(error: Exception, what: str, options: AwsOptions) -> EventLakeErro
     if type(error).__module__.startswith(_LIBRARIES):
         return TransientError(f"could not {what}: {error}", fix="check the network, then run it again")
     return None
+
+
+def is_refusal(code: str) -> bool:
+    """Whether an answer with this code says that something may not be done."""
+    return code in _NOT_ALLOWED
+
+
+def refused(operation: str, answer: str, what: str) -> PermissionMissingError:
+    """The error for an operation that may not be done; it names the right that is missing."""
+    right, kind = _RIGHTS.get(operation, ("", PermissionMissingError))
+    fix = "give the user or role that runs this the rights that docs/aws.md lists"
+    return kind(f"may not {what}: {answer}", fix=f"grant {right}; {fix}" if right else fix)
 
 
 def _role_refused(error: Exception, what: str, options: AwsOptions) -> EventLakeError:

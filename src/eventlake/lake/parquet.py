@@ -1,6 +1,6 @@
 """Final Parquet files: complete before anybody knows their names."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -9,7 +9,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from eventlake.lake.dialects import Dialect
-from eventlake.storage.base import Storage, new_digest
+from eventlake.storage.base import new_digest
 
 # Version 2.6 gives INT64 microseconds in UTC, not the INT96 that Iceberg and others refuse. Hourly files are small, and
 # with snappy they take half the time to write that zstd needs, for a third more bytes.
@@ -65,7 +65,7 @@ class PartitionedWriter:
 
     def __init__(
         self,
-        storage: Storage,
+        put: Callable[[str, pa.Buffer], None],
         dialect: Dialect,
         table_key: str,
         folder: str,
@@ -73,8 +73,8 @@ class PartitionedWriter:
         *,
         sizes: FileSizes = DEFAULT_SIZES,
     ) -> None:
-        """Files get the next of these names, in a folder where they wait for the commit."""
-        self._storage = storage
+        """Files are `put` under the next of these names, in a folder where they wait for the commit."""
+        self._put = put
         self._dialect = dialect
         self._table_key = table_key
         self._folder = folder
@@ -117,8 +117,7 @@ class PartitionedWriter:
             digest = new_digest()
             digest.update(content)
             written = f"{self._folder}/{file.name}"
-            with self._storage.open_output(written) as sink:
-                sink.write(content)
+            self._put(written, content)
             values = layout.values(file.number)
             self._files.append(
                 DataFile(

@@ -153,11 +153,9 @@ class StagedFile:
         return IdSegment(self.path, offset, len(messages))
 
 
-def read_rows(source: pa.NativeFile, segment: Segment, table_key: str) -> StagedRows:
-    """The rows of a table in a segment."""
-    source.seek(segment.offset)
-    content = _CODEC.decompress(source.read_buffer(segment.size), segment.unpacked_size)
-    return rows_in(content, table_key)
+def read_rows(packed_content: pa.Buffer, segment: Segment, table_key: str) -> StagedRows:
+    """The rows of a table in a segment, given its bytes."""
+    return rows_in(_CODEC.decompress(packed_content, segment.unpacked_size), table_key)
 
 
 def rows_in(content: pa.Buffer, table_key: str) -> StagedRows:

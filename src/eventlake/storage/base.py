@@ -20,8 +20,9 @@ import os
 import queue
 import threading
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Iterator
-from concurrent.futures import ThreadPoolExecutor
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
 from typing import Any, Concatenate, NamedTuple, NoReturn, ParamSpec, TypeVar
 
 import pyarrow as pa
@@ -29,6 +30,7 @@ import pyarrow as pa
 from eventlake.errors import TransientError, of_system
 
 TIMEOUT = 300.0  # seconds
+MOST_BYTES_UNDER_WAY = 32 << 20  # of files that are being put
 
 Self = TypeVar("Self", bound="Storage")
 P = ParamSpec("P")
@@ -46,6 +48,14 @@ class StoredFile(NamedTuple):
     path: str
     size: int
     etag: str
+
+
+class Part(NamedTuple):
+    """Some bytes of a file."""
+
+    path: str
+    start: int
+    size: int
 
 
 class Storage(ABC):
@@ -83,6 +93,25 @@ class Storage(ABC):
     @abstractmethod
     def open_output(self, path: str) -> pa.NativeFile:
         """A file to write to; it is there when it is closed, and perhaps half of it before."""
+
+    @abstractmethod
+    def put(self, path: str, content: Any) -> None:
+        """Write a whole file from a buffer; like `open_output`, for files that nobody is told of before."""
+
+    @contextlib.contextmanager
+    def putting(self) -> "Iterator[Callable[[str, Any], None]]":
+        """A way to put files, beside each other where that is worth it. All are there at the end of the context."""
+        if self.at_once == 1:
+            yield self.put
+            return
+        with ThreadPoolExecutor(self.at_once) as pool:
+            puts = _Puts(self, pool)
+            yield puts.put
+            puts.wait_until(0)
+
+    @abstractmethod
+    def read_parts(self, parts: "Sequence[Part]") -> list[pa.Buffer]:
+        """Parts of files, all of them at once."""
 
     @abstractmethod
     def read(self, path: str, limit: int = -1) -> bytes:
@@ -132,6 +161,29 @@ class Storage(ABC):
     def attempt(self, method: Callable[..., R], *args: Any, **kwargs: Any) -> R:
         """Carry out one call; everything that is asked of the store passes here."""
         return method(self, *args, **kwargs)
+
+
+class _Puts:
+    """Files that are on their way."""
+
+    def __init__(self, storage: Storage, pool: ThreadPoolExecutor) -> None:
+        self._storage = storage
+        self._pool = pool
+        self._under_way: deque[tuple[int, Future[None]]] = deque()
+        self._bytes = 0
+
+    def put(self, path: str, content: Any) -> None:
+        size = memoryview(content).nbytes
+        self.wait_until(max(0, MOST_BYTES_UNDER_WAY - size))
+        self._under_way.append((size, self._pool.submit(self._storage.put, path, content)))
+        self._bytes += size
+
+    def wait_until(self, most: int) -> None:
+        """Wait until no more bytes than this are under way. Raises what went wrong with any."""
+        while self._under_way and self._bytes > most:
+            size, done = self._under_way.popleft()
+            done.result()
+            self._bytes -= size
 
 
 def answered(method: Callable[Concatenate[Self, P], R]) -> Callable[Concatenate[Self, P], R]:

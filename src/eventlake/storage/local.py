@@ -4,7 +4,7 @@ import contextlib
 import errno
 import os
 import uuid
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +12,7 @@ import pyarrow as pa
 from pyarrow import fs
 
 from eventlake.storage import private
-from eventlake.storage.base import TIMEOUT, Storage, StoredFile, answered
+from eventlake.storage.base import TIMEOUT, Part, Storage, StoredFile, answered
 
 
 class LocalStorage(Storage):
@@ -61,6 +61,28 @@ class LocalStorage(Storage):
     def open_output(self, path: str) -> pa.NativeFile:
         self._make_folder_of(Path(self.full(path)))
         return pa.OSFile(self.full(path), "wb")
+
+    @answered
+    def put(self, path: str, content: Any) -> None:
+        target = Path(self.full(path))
+        try:
+            target.write_bytes(content)
+        except FileNotFoundError:  # the folder is there for all files but the first
+            self._make_folder_of(target)
+            target.write_bytes(content)
+
+    @answered
+    def read_parts(self, parts: Sequence[Part]) -> list[pa.Buffer]:
+        found = []
+        path, file = "", None
+        with contextlib.ExitStack() as open_files:
+            for part in parts:
+                if file is None or part.path != path:
+                    open_files.close()
+                    path, file = part.path, open_files.enter_context(Path(self.full(part.path)).open("rb"))
+                file.seek(part.start)
+                found.append(pa.py_buffer(file.read(part.size)))
+        return found
 
     @answered
     def read(self, path: str, limit: int = -1) -> bytes:

@@ -1,29 +1,37 @@
-"""A lake in a bucket of S3, or of any server that speaks its protocol.
-
-A bucket knows neither folders nor renaming. An object appears whole when its upload ends, so a file is moved by
-copying it on the server and deleting the old name: after a crash between the two, moving it again does the rest.
-"""
+"""A lake in a bucket of S3, or of any server that speaks its protocol."""
 
 import functools
-import io
-import itertools
-from collections.abc import Callable, Iterator
-from concurrent.futures import ThreadPoolExecutor
-from typing import Any, NamedTuple, TypeVar
+import ipaddress
+import re
+from datetime import UTC, datetime, timedelta
+from typing import TYPE_CHECKING, Any, NamedTuple
+from urllib.parse import urlsplit
 
-import pyarrow as pa
-
-from eventlake.aws.refusals import code_of, explained
-from eventlake.aws.session import AwsOptions, client
+from eventlake.aws.refusals import code_of as aws_code
+from eventlake.aws.refusals import explained, is_refusal, refused
+from eventlake.aws.service import Service
+from eventlake.aws.session import AwsOptions, client, session
 from eventlake.errors import InvalidSettingsError, TransientError
-from eventlake.storage.base import TIMEOUT, Storage, StoredFile, answered, transferred
-from eventlake.storage.s3_files import READ_AT_ONCE, Ranges, Upload
+from eventlake.storage.base import TIMEOUT
+from eventlake.storage.objects import ObjectStorage, code_of, told
 
-R = TypeVar("R")
+if TYPE_CHECKING:
+    from obstore.store import ObjectStore
 
-_NOT_THERE = {"NoSuchKey", "404"}
-_TAKEN = {"PreconditionFailed", "412"}
-_WRONG = {"InvalidBucketName", "IllegalLocationConstraintException", "PermanentRedirect", "301"}
+ASKED_AGAIN = timedelta(minutes=5)
+
+_BUCKET = re.compile(r"[A-Za-z0-9._-]{3,255}")
+_WRONG = {"InvalidBucketName", "IllegalLocationConstraintException", "PermanentRedirect"}
+# What AWS calls the requests of an object store: rights are named after these.
+_OPERATIONS = {
+    "list": "ListObjectsV2",
+    "stat": "HeadObject",
+    "read": "GetObject",
+    "write": "PutObject",
+    "create": "PutObject",
+    "copy": "CopyObject",
+    "delete": "DeleteObjects",
+}
 
 
 class S3Options(NamedTuple):
@@ -35,189 +43,107 @@ class S3Options(NamedTuple):
     kms_key_id: str | None = None
     aws: AwsOptions = AwsOptions()
 
-    @property
-    def of_new_objects(self) -> dict[str, str]:
-        wanted = {"ServerSideEncryption": self.encryption, "SSEKMSKeyId": self.kms_key_id}
-        return {name: value for name, value in wanted.items() if value}
 
-
-class S3Storage(Storage):
-    at_once = 16
+class S3Storage(ObjectStorage):
+    extra = "aws"
 
     def __init__(self, root: str, options: S3Options | None = None, *, timeout: float = TIMEOUT) -> None:
         super().__init__(root.rstrip("/"), timeout=timeout)
         self.options = options or S3Options()
-        self._bucket, _, prefix = self.root.removeprefix("s3://").partition("/")
-        self._prefix = f"{prefix}/" if prefix else ""
+        self._bucket, _, self._prefix = self.root.removeprefix("s3://").partition("/")
 
     def __reduce__(self) -> tuple[Any, ...]:
         return functools.partial(type(self), timeout=self.timeout), (self.root, self.options)
 
-    @functools.cached_property
-    def _client(self) -> Any:
-        style = "path" if self.options.path_style else "auto"
-        return client(
-            "s3",
-            self.options.aws,
-            endpoint=self.options.endpoint,
-            max_pool_connections=2 * self.at_once,
-            s3={"addressing_style": style},
+    def _connected(self) -> "ObjectStore":
+        from obstore.store import S3Store  # noqa: PLC0415
+
+        if not _BUCKET.fullmatch(self._bucket):
+            raise InvalidSettingsError(
+                f"{self._bucket!r} cannot be a bucket", fix="correct lake.root: s3://bucket/prefix"
+            )
+        config: Any = {"region": self._region(), **self._address()}
+        if self.options.encryption:
+            config["server_side_encryption"] = self.options.encryption
+        if self.options.kms_key_id:
+            config["sse_kms_key_id"] = self.options.kms_key_id
+        return S3Store(
+            self._bucket,
+            prefix=self._prefix or None,
+            config=config,
+            client_options={
+                "connect_timeout": timedelta(seconds=10),
+                "timeout": timedelta(seconds=60),
+                "allow_http": (self.options.endpoint or "").startswith("http://"),
+            },
+            retry_config={"max_retries": 4, "retry_timeout": timedelta(seconds=self.timeout)},
+            credential_provider=self._credentials,
         )
 
-    def attempt(self, method: Callable[..., R], *args: Any, **kwargs: Any) -> R:
-        try:
-            return super().attempt(method, *args, **kwargs)
-        except Exception as error:
-            problem = self._explained(error, self.described(method, args))
-            if problem is None:
-                raise
-            raise problem from error
+    def _address(self) -> dict[str, Any]:
+        """Where the bucket is: a name of its own if it can be one, else a path."""
+        endpoint = self.options.endpoint
+        in_the_name = not self.options.path_style and "." not in self._bucket and "_" not in self._bucket
+        if endpoint is None:
+            return {"virtual_hosted_style_request": in_the_name}
+        parts = urlsplit(endpoint)
+        if parts.scheme not in ("http", "https") or not parts.hostname:
+            raise InvalidSettingsError(
+                f"{endpoint!r} is not an endpoint", fix="give a whole URL as s3.endpoint: http://host:port"
+            )
+        if not in_the_name or parts.hostname == "localhost" or _is_number(parts.hostname):
+            return {"endpoint": endpoint}
+        with_bucket = parts._replace(netloc=f"{self._bucket}.{parts.netloc}").geturl()
+        return {"endpoint": with_bucket, "virtual_hosted_style_request": True}
 
-    def _explained(self, error: Exception, what: str) -> Exception | None:
-        """What an answer of the server, or of its library, means; None if it is neither."""
+    def _region(self) -> str:
+        """Where the bucket is; only AWS itself has more than one place for buckets."""
+        region = self.options.aws.region or session(self.options.aws).region_name or "us-east-1"
+        if self.options.endpoint:
+            return region
+        asking = client("s3", self.options.aws)
+        try:
+            head = asking.head_bucket(Bucket=self._bucket)
+        except asking.exceptions.ClientError as error:  # also an answer that refuses tells the region
+            head = error.response
+        headers = head.get("ResponseMetadata", {}).get("HTTPHeaders", {})
+        return str(headers.get("x-amz-bucket-region", region))
+
+    def _explained(self, error: Exception, request: str, what: str) -> Exception | None:
+        from obstore.exceptions import BaseError, PermissionDeniedError, UnauthenticatedError  # noqa: PLC0415
+
         code = code_of(error)
-        if code in _NOT_THERE:
-            return FileNotFoundError(what)
         if code == "NoSuchBucket":
             return InvalidSettingsError(f"there is no bucket {self._bucket}", fix="make it, or correct lake.root")
         if code in _WRONG:
-            return InvalidSettingsError(f"could not {what}: {error}", fix="correct lake.root and the settings of s3")
+            return InvalidSettingsError(
+                f"could not {what}: {told(error)}", fix="correct lake.root and the settings of s3"
+            )
+        if isinstance(error, UnauthenticatedError) and self._credentials.refusal:
+            return explained(self._credentials.refusal, what, self.options.aws)
+        if isinstance(error, PermissionDeniedError | UnauthenticatedError) or is_refusal(code):
+            return refused(_OPERATIONS[request], told(error), what)
+        if isinstance(error, BaseError):
+            return TransientError(f"could not {what}: {told(error)}", fix="check the network, then run it again")
         return explained(error, what, self.options.aws)
 
-    def _key(self, path: str) -> dict[str, str]:
-        return {"Bucket": self._bucket, "Key": self._prefix + path}
+    @functools.cached_property
+    def _credentials(self) -> "_Credentials":
+        return _Credentials(self.options.aws)
 
-    def files(self, folder: str) -> Iterator[StoredFile]:
-        first = self._list(f"{folder}/", "")
-        if not first.get("IsTruncated"):
-            yield from self._in_page(first)
-            return
-        with ThreadPoolExecutor(self.at_once) as pool:
-            parts: list[str | StoredFile] = [f"{folder}/"]
-            while 0 < sum(isinstance(part, str) for part in parts) < self.at_once:  # prefixes to list at the same time
-                parts = list(itertools.chain.from_iterable(pool.map(self._members, parts)))
-            yield from itertools.chain.from_iterable(pool.map(self._all_below, parts))
+    @functools.cached_property
+    def _service(self) -> Service:
+        """What is asked for more than objects: rules of the bucket, and where it is."""
+        style = {"addressing_style": "path" if self.options.path_style else "auto"}
+        quiet = ("NoSuchLifecycleConfiguration",)
+        return Service("s3", self.options.aws, for_the_caller=quiet, endpoint=self.options.endpoint, s3=style)
 
-    def _in_page(self, page: dict[str, Any]) -> list[StoredFile]:
-        return [
-            StoredFile(item["Key"][len(self._prefix) :], item["Size"], item["ETag"].strip('"'))
-            for item in page.get("Contents", ())
-            if not item["Key"].endswith("/")  # some tools make empty objects to stand for folders
-        ]
+    def _key(self, path: str) -> str:
+        return f"{self._prefix}/{path}" if self._prefix else path
 
-    def _all_below(self, part: str | StoredFile) -> list[StoredFile]:
-        if isinstance(part, StoredFile):
-            return [part]
-        return [file for page in self._pages(part) for file in self._in_page(page)]
-
-    def _members(self, part: str | StoredFile) -> list[str | StoredFile]:
-        """The files of a prefix, and the prefixes below it, in order."""
-        if isinstance(part, StoredFile):
-            return [part]
-        members: list[str | StoredFile] = []
-        for page in self._pages(part, "/"):
-            members += self._in_page(page)
-            members += [item["Prefix"][len(self._prefix) :] for item in page.get("CommonPrefixes", ())]
-        return sorted(members, key=lambda member: member if isinstance(member, str) else member.path)
-
-    def folders(self, folder: str) -> list[str]:
-        found = [item["Prefix"] for page in self._pages(f"{folder}/", "/") for item in page.get("CommonPrefixes", ())]
-        return sorted(prefix.rstrip("/").rpartition("/")[2] for prefix in found)
-
-    def _pages(self, prefix: str, delimiter: str = "") -> Iterator[dict[str, Any]]:
-        page = self._list(prefix, delimiter)
-        yield page
-        while page.get("IsTruncated"):
-            page = self._list(prefix, delimiter, page["NextContinuationToken"])
-            yield page
-
-    @answered
-    def _list(self, prefix: str, delimiter: str, token: str | None = None) -> dict[str, Any]:
-        options = {"ContinuationToken": token} if token else {}
-        page: dict[str, Any] = self._client.list_objects_v2(
-            Bucket=self._bucket, Prefix=self._prefix + prefix, Delimiter=delimiter, **options
-        )
-        return page
-
-    def stat(self, path: str) -> StoredFile | None:
-        try:
-            return self._head(path)
-        except FileNotFoundError:
-            return None
-
-    @answered
-    def _head(self, path: str) -> StoredFile:
-        head = self._client.head_object(**self._key(path))
-        return StoredFile(path, head["ContentLength"], head["ETag"].strip('"'))
-
-    def open_input(self, path: str) -> pa.NativeFile:
-        return pa.PythonFile(Ranges(self, self._head(path)), mode="r")
-
-    def open_stream(self, path: str) -> Any:
-        return io.BufferedReader(Ranges(self, self._head(path)), READ_AT_ONCE)
-
-    @answered
-    def read_range(self, path: str, etag: str, start: int, stop: int) -> bytes:
-        """Some bytes of a file that has not changed since it had this etag."""
-        found = self._client.get_object(**self._key(path), Range=f"bytes={start}-{stop - 1}", IfMatch=etag)
-        content: bytes = found["Body"].read()
-        return content
-
-    def open_output(self, path: str) -> pa.NativeFile:
-        return pa.PythonFile(Upload(self, path), mode="w")
-
-    @transferred
-    def upload(self, path: str, content: Any) -> None:
-        """Write a file of any size from a file object."""
-        self._client.upload_fileobj(content, **self._key(path), ExtraArgs=self.options.of_new_objects)
-
-    @answered
-    def read(self, path: str, limit: int = -1) -> bytes:
-        with self._client.get_object(**self._key(path))["Body"] as body:  # what is left of it is not fetched
-            content: bytes = body.read(limit if limit >= 0 else None)
-        return content
-
-    @answered
-    def write(self, path: str, content: bytes) -> None:
-        self._client.put_object(**self._key(path), Body=content, **self.options.of_new_objects)
-
-    @answered
-    def create(self, path: str, content: bytes) -> bool:
-        try:
-            self._client.put_object(**self._key(path), Body=content, IfNoneMatch="*", **self.options.of_new_objects)
-        except Exception as error:
-            if code_of(error) not in _TAKEN:
-                raise
-            # Perhaps by this call: an answer that is lost makes the library ask once more.
-            there: bytes = self._client.get_object(**self._key(path))["Body"].read()
-            return there == content
-        return True
-
-    @transferred
-    def move(self, source: str, target: str) -> None:
-        try:
-            self._client.copy(self._key(source), **self._key(target), ExtraArgs=self.options.of_new_objects)
-        except Exception as error:
-            if code_of(error) not in _NOT_THERE:
-                raise
-            self._client.head_object(**self._key(target))  # it was moved before, or it is lost
-        self._client.delete_object(**self._key(source))
-
-    def settle(self) -> None:
-        """What a bucket has taken is safe."""
-
-    @answered
-    def delete(self, path: str) -> None:
-        self._client.delete_object(**self._key(path))
-
-    def delete_folder(self, folder: str) -> None:
-        for page in self._pages(f"{folder}/"):
-            self._delete(folder, [{"Key": item["Key"]} for item in page.get("Contents", ())])
-
-    @answered
     def expires(self, folder: str, days: int) -> bool:
         """Whether a rule of the bucket removes the files of a folder after so many days."""
-        prefix = f"{self._prefix}{folder}/"
+        prefix = self._key(folder) + "/"
         return any(
             rule["Status"] == "Enabled"
             and prefix.startswith(rule.get("Filter", {}).get("Prefix", rule.get("Prefix", prefix + " ")))
@@ -225,35 +151,64 @@ class S3Storage(Storage):
             for rule in self._lifecycle()
         )
 
-    @answered
     def expire(self, folder: str, days: int) -> None:
         """Let the bucket remove the files of a folder, and uploads that were given up; its other rules stay."""
-        name = f"eventlake: {self._prefix}{folder}"
+        name = f"eventlake: {self._key(folder)}"
         rule = {
             "ID": name,
             "Status": "Enabled",
-            "Filter": {"Prefix": f"{self._prefix}{folder}/"},
+            "Filter": {"Prefix": self._key(folder) + "/"},
             "Expiration": {"Days": days},
             "NoncurrentVersionExpiration": {"NoncurrentDays": days},
             "AbortIncompleteMultipartUpload": {"DaysAfterInitiation": days},
         }
         others = [other for other in self._lifecycle() if other.get("ID") != name]
-        self._client.put_bucket_lifecycle_configuration(
-            Bucket=self._bucket, LifecycleConfiguration={"Rules": [*others, rule]}
+        self._service.ask(
+            "put_bucket_lifecycle_configuration",
+            f"set the rules of {self._bucket}",
+            Bucket=self._bucket,
+            LifecycleConfiguration={"Rules": [*others, rule]},
         )
 
     def _lifecycle(self) -> list[dict[str, Any]]:
+        what = f"read the rules of {self._bucket}"
         try:
-            found: list[dict[str, Any]] = self._client.get_bucket_lifecycle_configuration(Bucket=self._bucket)["Rules"]
+            found = self._service.ask("get_bucket_lifecycle_configuration", what, Bucket=self._bucket)
         except Exception as error:
-            if code_of(error) != "NoSuchLifecycleConfiguration":
+            if aws_code(error) != "NoSuchLifecycleConfiguration":
                 raise
             return []
-        return found
+        return list(found["Rules"])
 
-    @answered
-    def _delete(self, folder: str, keys: list[dict[str, str]]) -> None:
-        if keys:
-            failed = self._client.delete_objects(Bucket=self._bucket, Delete={"Objects": keys, "Quiet": True})
-            if failed.get("Errors"):
-                raise TransientError(f"could not delete {folder}: {failed['Errors'][0]}", fix="run it again")
+
+class _Credentials:
+    """Credentials as all AWS tools find them, or those of a role; asked for again before they expire."""
+
+    def __init__(self, options: AwsOptions) -> None:
+        self._found = session(options).get_credentials()
+        self.refusal: Exception | None = None  # why there are none any more
+
+    def __call__(self) -> Any:
+        try:
+            if self._found is None:
+                from botocore.exceptions import NoCredentialsError  # noqa: PLC0415
+
+                raise NoCredentialsError
+            now = self._found.get_frozen_credentials()
+        except Exception as error:
+            self.refusal = error
+            raise
+        return {
+            "access_key_id": now.access_key,
+            "secret_access_key": now.secret_key,
+            "token": now.token,
+            "expires_at": datetime.now(UTC) + ASKED_AGAIN,  # the session knows when they expire
+        }
+
+
+def _is_number(host: str) -> bool:
+    try:
+        ipaddress.ip_address(host)
+    except ValueError:
+        return False
+    return True

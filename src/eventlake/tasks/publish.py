@@ -6,7 +6,7 @@ does not fit, and writes Parquet. Rows are handled some ten thousand at a time, 
 
 import uuid
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import count, islice
 from typing import NamedTuple
@@ -28,7 +28,7 @@ from eventlake.schema.kinds import Place, Typed
 from eventlake.schema.names import RESCUED_COLUMN
 from eventlake.schema.rescue import Rescued
 from eventlake.schema.types import ColumnType
-from eventlake.storage.base import Storage
+from eventlake.storage.base import Part, Storage
 from eventlake.tasks.carried_over import carried_rows
 from eventlake.tasks.dropped import Dropped
 from eventlake.tasks.memory import give_back, without_gc
@@ -41,6 +41,7 @@ class PublishSizes:
     rows_at_once: int = 65_536
     cells_at_once: int = 16 << 20  # fewer rows, if the table has many columns
     carried_at_once: int = 4096  # rows of an old data file
+    bytes_fetched_at_once: int = 32 << 20  # of staged files
     files: FileSizes = field(default_factory=FileSizes)
 
 
@@ -86,20 +87,40 @@ def publish(context: PublishContext, shares: list[TableShare]) -> list[Published
     attempt = uuid.uuid4().hex
     folder = f"{STAGE}/{context.run_id}/data/{attempt}"
     names_of_files = (f"{context.run_id}-{attempt[:8]}-{number}.parquet" for number in count(1))
+    pieces = _pieces(context, [segment for share in shares for segment in share.segments])
     published = []
-    for share in shares:
-        writer = PartitionedWriter(
-            context.storage, context.dialect, share.table_key, folder, names_of_files, sizes=context.sizes.files
-        )
-        published.append(_publish_table(context, share, dropped, writer))
+    with context.storage.putting() as put:
+        for share in shares:
+            writer = PartitionedWriter(
+                put, context.dialect, share.table_key, folder, names_of_files, sizes=context.sizes.files
+            )
+            published.append(_publish_table(context, share, pieces, dropped, writer))
     return published
 
 
+def _pieces(context: PublishContext, segments: Sequence[Segment]) -> Iterator[pa.Buffer]:
+    """The bytes of segments, in their order, many of them fetched at once."""
+    batch: list[Part] = []
+    size = 0
+    for segment in segments:
+        batch.append(Part(segment.path, segment.offset, segment.size))
+        size += segment.size
+        if size >= context.sizes.bytes_fetched_at_once:
+            yield from context.storage.read_parts(batch)
+            batch, size = [], 0
+    if batch:
+        yield from context.storage.read_parts(batch)
+
+
 def _publish_table(
-    context: PublishContext, share: TableShare, dropped: Dropped, writer: PartitionedWriter
+    context: PublishContext,
+    share: TableShare,
+    pieces: Iterator[pa.Buffer],
+    dropped: Dropped,
+    writer: PartitionedWriter,
 ) -> Published:
     done = Published(share.table_key)
-    for rows in _groups(_kept_rows(context, share, dropped), context.sizes.rows_at_once):
+    for rows in _groups(_kept_rows(context, share, pieces, dropped), context.sizes.rows_at_once):
         done.rows += len(rows)
         for table in _typed(rows, share, context, done.rescued):
             writer.write(table)
@@ -110,14 +131,13 @@ def _publish_table(
     return done
 
 
-def _kept_rows(context: PublishContext, share: TableShare, dropped: Dropped) -> Iterator[StagedRows]:
+def _kept_rows(
+    context: PublishContext, share: TableShare, pieces: Iterator[pa.Buffer], dropped: Dropped
+) -> Iterator[StagedRows]:
     number = {path: position for position, path in enumerate(context.staged_paths)}
-    path, source = None, None  # one at a time: what is mapped into memory counts as the worker's
-    for segment in share.segments:
-        if segment.path != path:
-            path, source = segment.path, context.storage.open_input(segment.path)
-        rows = read_rows(source, segment, share.table_key)
-        kept = dropped.kept(number[path], segment.first_message, segment.rows, in_scope=share.is_in_scope)
+    for segment, piece in zip(share.segments, pieces, strict=False):
+        rows = read_rows(piece, segment, share.table_key)
+        kept = dropped.kept(number[segment.path], segment.first_message, segment.rows, in_scope=share.is_in_scope)
         if kept is not None:
             rows = rows.kept(kept)
         if len(rows):

@@ -1,4 +1,4 @@
-"""Files of a bucket as Python knows files."""
+"""Files of an object store as Python knows files."""
 
 import io
 import tempfile
@@ -8,16 +8,16 @@ from eventlake.errors import TransientError
 from eventlake.storage.base import StoredFile
 
 if TYPE_CHECKING:
-    from eventlake.storage.s3 import S3Storage
+    from eventlake.storage.objects import ObjectStorage
 
 READ_AT_ONCE = 8 << 20
 _IN_MEMORY = 32 << 20  # an upload larger than this waits on the local disk
 
 
 class Ranges(io.RawIOBase):
-    """A file of a bucket, read by ranges: a broken connection costs one of them, not the whole file."""
+    """A file that is read by ranges: a broken connection costs one of them, not the whole file."""
 
-    def __init__(self, storage: "S3Storage", file: StoredFile) -> None:
+    def __init__(self, storage: "ObjectStorage", file: StoredFile) -> None:
         self._storage = storage
         self._file = file
         self._at = 0
@@ -57,9 +57,9 @@ class Ranges(io.RawIOBase):
 
 
 class Upload(io.RawIOBase):
-    """A file on its way to a bucket: it is there when it is closed."""
+    """A file on its way to the store: it is there when it is closed."""
 
-    def __init__(self, storage: "S3Storage", path: str) -> None:
+    def __init__(self, storage: "ObjectStorage", path: str) -> None:
         self._storage = storage
         self._path = path
         self._content = tempfile.SpooledTemporaryFile(_IN_MEMORY)  # noqa: SIM115 - closed with this file
