@@ -105,7 +105,7 @@ format: $(DEV_DONE) ## Mend style and formatting where a tool can.
 
 .PHONY: bench
 bench: $(BENCH_DONE) ## Measure what a load costs, here and elsewhere; see docs/performance.md.
-	$(BIN)/python -m bench $(ARGS)
+	PYTHONPATH=tests $(BIN)/python -m bench $(ARGS)
 
 .PHONY: bench-smoke
 bench-smoke: $(DEV_DONE) ## Fail if loads have become slow; about two minutes.

@@ -3,21 +3,23 @@
 from __future__ import annotations
 
 import argparse
+import os
 import tempfile
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from rich.console import Console
 
 from bench.archives import Archives
-from bench.contestants import CONTESTANTS, settle_in
+from bench.contestants import BUCKET_ENDPOINT, CONTESTANTS, settle_in
 from bench.measure import CommandFailed
 from bench.results import show, write_chart, write_json
 from bench.runs import Entry, Run, medians, run
 from bench.scenarios import SCENARIOS, Scale
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterator, Mapping
 
 _IDS_PER_EVENT = 80  # in the look-back of scenario D: a week of syncs, each about as large as the one measured
 _console = Console(stderr=True)
@@ -41,12 +43,26 @@ def main() -> None:
             for entry in SCENARIOS[scenario].entries(scale, archives)
             if entry.contestant in options.only
         ]
-        runs = _run_all(entries, options.repeat, Path(scratch) / "run")
+        with _bucket_for(entries, Path(scratch)):
+            runs = _run_all(entries, options.repeat, Path(scratch) / "run")
     found = medians(runs)
     show(found, scale)
     if options.json:
         write_json(options.json, runs, found, scale)
         write_chart(options.json.with_suffix(".svg"), found)
+
+
+@contextmanager
+def _bucket_for(entries: list[Entry], scratch: Path) -> Iterator[None]:
+    """Run an S3 server if somebody needs one."""
+    if all(entry.contestant != "eventlake_bucket" for entry in entries):
+        yield
+        return
+    from bench.slow_bucket import slow_bucket  # noqa: PLC0415 - needs the servers of the tests
+
+    with slow_bucket(scratch / "bucket") as endpoint:
+        os.environ[BUCKET_ENDPOINT] = endpoint
+        yield
 
 
 def _run_all(entries: list[Entry], repeat: int, folder: Path) -> list[Run]:

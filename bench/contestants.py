@@ -1,13 +1,14 @@
 """The ways to turn an archive into Parquet that are compared, each run as a command of its own.
 
 `naive_spark`, `duckdb_copy` and `dlt` are those of `bench.loaders`. `eventlake_first` meets every table for the first
-time, `eventlake_steady` knows them all. `eventlake_steps` is the same and tells what its steps took, `eventlake_warm`
-finds Spark running. `bare_spark` loads nothing.
+time, `eventlake_steady` knows them all. `eventlake_bucket` is the same in a bucket behind a network, `eventlake_steps`
+tells what its steps took, `eventlake_warm` finds Spark running. `bare_spark` loads nothing.
 """
 
 from __future__ import annotations
 
 import os
+import secrets
 import subprocess
 import sys
 from dataclasses import dataclass
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
     from bench.archives import Archive
 
 EVENTLAKE = Path(sys.executable).with_name("eventlake")
+BUCKET_ENDPOINT = "EVENTLAKE_BENCH_BUCKET_ENDPOINT"
 _SLUG = "bench"
 
 
@@ -91,6 +93,26 @@ def _steady(task: Task, folder: Path) -> list[str]:
     return sync
 
 
+def _bucket(task: Task, folder: Path) -> list[str]:
+    """The same with the lake, and the raw archive in it, in a bucket."""
+    workspace = folder / "workspace"
+    make, *before, sync = eventlake_workspace(workspace, task.sample.folder, task.archive.folder)
+    _done([make])
+    endpoint = os.environ[BUCKET_ENDPOINT]
+    with (workspace / "eventlake.toml").open("a") as settings:
+        settings.write(f'[s3]\nendpoint = "{endpoint}"\npath_style = true\n')
+    _replace(workspace / "eventlake.toml", 'root = "lake"', f'root = "s3://bench-{secrets.token_hex(8)}/lake"')
+    _done(before)
+    return sync
+
+
+def _replace(file: Path, old: str, new: str) -> None:
+    text = file.read_text()
+    if old not in text:
+        raise CommandFailed(f"{file} does not have {old!r}")
+    file.write_text(text.replace(old, new))
+
+
 def _timed_sync(folder: Path, *archives: Path) -> list[str]:
     return [sys.executable, "-m", "bench.timed_sync", str(folder), _SLUG, *map(str, archives)]
 
@@ -126,6 +148,7 @@ CONTESTANTS = {
     "dlt": _loader("dlt_parquet"),
     "eventlake_first": Contestant(_first, _LAKE),
     "eventlake_steady": Contestant(_steady, _LAKE),
+    "eventlake_bucket": Contestant(_bucket),
     "eventlake_steps": Contestant(_steps, _LAKE, tells=True),
     "eventlake_warm": Contestant(_warm, tells=True),
 }

@@ -29,7 +29,7 @@ from typing import TYPE_CHECKING
 import psutil  # type: ignore[import-untyped]
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
     from pathlib import Path
 
 _SAMPLE_SECONDS = 0.1
@@ -44,6 +44,20 @@ class Cost:
     cpu_seconds: float
     peak_bytes: int
     worker_peak_bytes: int  # 0 where there are no workers
+
+
+_beside: set[int] = set()  # processes that are no part of what is measured
+
+
+@contextlib.contextmanager
+def beside() -> Iterator[None]:
+    """Leave out the processes that run now, servers mostly, of what is measured."""
+    mine = {process.pid for process in psutil.Process().children(recursive=True)} - _beside
+    _beside.update(mine)
+    try:
+        yield
+    finally:
+        _beside.difference_update(mine)
 
 
 class CommandFailed(Exception):  # noqa: N818 - it is an outcome, told with the end of the command's log
@@ -85,9 +99,12 @@ def _orphans_cpu_seconds() -> float:
             pid, _, usage = os.wait4(-1, os.WNOHANG)
             if pid:
                 seconds += usage.ru_utime + usage.ru_stime
+            elif all(orphan.pid in _beside for orphan in psutil.Process().children()):
+                break
             elif time.monotonic() > deadline:
                 for orphan in psutil.Process().children():
-                    orphan.kill()
+                    if orphan.pid not in _beside:
+                        orphan.kill()
             else:
                 time.sleep(_SAMPLE_SECONDS / 10)
     return seconds
@@ -119,7 +136,7 @@ class _Sampler(threading.Thread):
     def _sample(self) -> None:
         # Everything below this process: the command, its descendants, and the orphans that were inherited.
         for process in psutil.Process().children(recursive=True):
-            if process not in self._cpu_seconds:
+            if process not in self._cpu_seconds and process.pid not in _beside:
                 self._meet(process)
         resident = 0
         for process in self._cpu_seconds:

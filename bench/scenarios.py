@@ -110,6 +110,14 @@ def _w(scale: Scale, archives: Archives) -> Iterator[Entry]:
     yield from _many("W", _task(archives, wide), "duckdb_copy", "eventlake_first", "eventlake_steady")
 
 
+def _o(scale: Scale, archives: Archives) -> Iterator[Entry]:
+    few = whole_task(scale, archives)
+    many = _task(archives, Shapes(scale.events, scale.shape, hours=3, track_types=1000))
+    for name, task in (("A", few), ("N", many)):
+        yield Entry("O", f"{name} on a disk", "eventlake_steady", task)
+        yield Entry("O", f"{name} in a bucket", "eventlake_bucket", task)
+
+
 @dataclass(frozen=True)
 class Scenario:
     title: str
@@ -126,5 +134,6 @@ SCENARIOS = {
     "G": Scenario("a tenth, the whole and ten times the events", _g),
     "H": Scenario("40 track types with properties of their own", _h),
     "N": Scenario("1,000 track types in three hours", _n),
+    "O": Scenario("A and N in a bucket behind a network", _o),
     "W": Scenario("one table with 1,500 columns of which an event fills 30", _w),
 }

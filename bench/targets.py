@@ -76,6 +76,8 @@ TARGETS = (
     Target("B: 1,000 types ÷ A", 1.5, _ratio(_wall("B", "eventlake_steady"), _STEADY)),
     Target("C: small files ÷ A", 2.0, _ratio(_wall("C", "eventlake_steady"), _STEADY)),
     Target("D: share of the look-back in wall time", 0.15, _lookback_share),
+    Target("O: A in a bucket ÷ on a disk", 1.3, _ratio(_wall("O", "A in a bucket"), _wall("O", "A on a disk"))),
+    Target("O: N in a bucket ÷ on a disk", 2.0, _ratio(_wall("O", "N in a bucket"), _wall("O", "N on a disk"))),
     Target("F: cold process ÷ bare PySpark", 1.6, _ratio(_wall("F", "eventlake_steady"), _wall("F", "bare_spark"))),
     Target(
         "F: warm sync ÷ bare PySpark process",

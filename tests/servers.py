@@ -5,6 +5,7 @@ import importlib.util
 import json
 import os
 import pwd
+import random
 import shutil
 import signal
 import socket
@@ -26,11 +27,15 @@ INITDB = ["-U", "postgres", "-A", "trust", "-E", "UTF8", "--locale=C.UTF-8", "--
 
 
 def free_ports(count: int) -> list[int]:
-    with contextlib.ExitStack() as sockets:
-        taken = [sockets.enter_context(socket.socket()) for _ in range(count)]
-        for one in taken:
-            one.bind(("127.0.0.1", 0))
-        return [one.getsockname()[1] for one in taken]
+    """Ports that are free, and stay so: none of those that systems give to clients."""
+    found: list[int] = []
+    for port in random.SystemRandom().sample(range(15_000, 32_000), 1000):
+        with socket.socket() as one, contextlib.suppress(OSError):
+            one.bind(("127.0.0.1", port))
+            found.append(port)
+        if len(found) == count:
+            return found
+    raise AssertionError("no ports are free")
 
 
 @contextlib.contextmanager

@@ -34,7 +34,7 @@ _INTEGER, _BOOLEAN = _NUMBERS[Kind.INTEGER], _NUMBERS[Kind.BOOLEAN]
 
 _ALIGNED = 8
 _SPARSE = 8  # where fewer than one row in so many has a value, rows are numbered
-_CODEC = pa.Codec("lz4_raw")
+_CODEC = pa.Codec("zstd", 1)  # three fifths of what lz4 makes of it, for half a microsecond more per event
 
 
 class Segment(NamedTuple):

@@ -16,12 +16,13 @@ gets no answer in time is given up; all of them may be repeated, also while the 
 import contextlib
 import functools
 import hashlib
+import itertools
 import os
 import queue
 import threading
 from abc import ABC, abstractmethod
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from typing import Any, Concatenate, NamedTuple, NoReturn, ParamSpec, TypeVar
 
@@ -30,11 +31,12 @@ import pyarrow as pa
 from eventlake.errors import TransientError, of_system
 
 TIMEOUT = 300.0  # seconds
-MOST_BYTES_UNDER_WAY = 32 << 20  # of files that are being put
+MOST_BYTES_UNDER_WAY = 16 << 20  # of files that are being put
 
 Self = TypeVar("Self", bound="Storage")
 P = ParamSpec("P")
 R = TypeVar("R")
+Item = TypeVar("Item")
 
 
 def new_digest() -> "hashlib.blake2b":
@@ -109,6 +111,27 @@ class Storage(ABC):
             yield puts.put
             puts.wait_until(0)
 
+    def beside(self, function: "Callable[[Item], R]", items: "Iterable[Item]") -> "Iterator[R]":
+        """What a function gives for each item, in order: some beside each other, where calls take their time."""
+        if self.at_once == 1:
+            yield from map(function, items)
+            return
+        left = iter(items)
+        with ThreadPoolExecutor(self.at_once) as pool:
+            while some := list(itertools.islice(left, self.at_once)):  # what comes of all may be too much to hold
+                yield from pool.map(function, some)
+
+    def ahead(self, blocks: "Iterator[Item]") -> "Generator[Item, None, None]":
+        """The same blocks, each made while the one before is worked on, where calls take their time."""
+        if self.at_once == 1:
+            yield from blocks
+            return
+        with ThreadPoolExecutor(1) as pool:
+            coming = pool.submit(next, blocks, None)
+            while (block := coming.result()) is not None:
+                coming = pool.submit(next, blocks, None)
+                yield block
+
     @abstractmethod
     def read_parts(self, parts: "Sequence[Part]") -> list[pa.Buffer]:
         """Parts of files, all of them at once."""
@@ -138,9 +161,8 @@ class Storage(ABC):
         """Give a file its final name. Once it has that name, doing it again has no effect."""
 
     def move_all(self, moves: Iterable[tuple[str, str]]) -> None:
-        with ThreadPoolExecutor(self.at_once) as pool:
-            for _ in pool.map(lambda move: self.move(*move), moves):
-                pass
+        for move in moves:
+            self.move(*move)
 
     @abstractmethod
     def settle(self) -> None:

@@ -56,6 +56,30 @@ class Ranges(io.RawIOBase):
         return b"".join(iter(lambda: self.read(READ_AT_ONCE) or b"", b""))
 
 
+class Ahead(io.RawIOBase):
+    """A file that is read from start to end: the next range of it comes while the one before is worked on."""
+
+    def __init__(self, storage: "ObjectStorage", file: StoredFile) -> None:
+        ranges = Ranges(storage, file)
+        self._blocks = storage.ahead(iter(lambda: ranges.read(READ_AT_ONCE) or None, None))
+        self._left = memoryview(b"")
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: Any) -> int:
+        if not self._left:
+            self._left = memoryview(next(self._blocks, None) or b"")
+        size = min(len(buffer), len(self._left))
+        memoryview(buffer)[:size] = self._left[:size]
+        self._left = self._left[size:]
+        return size
+
+    def close(self) -> None:
+        self._blocks.close()
+        super().close()
+
+
 class Upload(io.RawIOBase):
     """A file on its way to the store: it is there when it is closed."""
 

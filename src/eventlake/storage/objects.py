@@ -18,7 +18,7 @@ import pyarrow as pa
 
 from eventlake.errors import SetupError
 from eventlake.storage.base import Part, Storage, StoredFile, answered, transferred
-from eventlake.storage.object_files import READ_AT_ONCE, Ranges, Upload
+from eventlake.storage.object_files import READ_AT_ONCE, Ahead, Ranges, Upload
 
 if TYPE_CHECKING:
     from obstore.store import ObjectStore
@@ -122,7 +122,7 @@ class ObjectStorage(Storage):
         return pa.PythonFile(Ranges(self, self._head(path)), mode="r")
 
     def open_stream(self, path: str) -> Any:
-        return io.BufferedReader(Ranges(self, self._head(path)), READ_AT_ONCE)
+        return io.BufferedReader(Ahead(self, self._head(path)), READ_AT_ONCE)
 
     def read_range(self, path: str, etag: str, start: int, stop: int) -> bytes:
         """Some bytes of a file that has not changed since it had this etag."""
@@ -134,12 +134,10 @@ class ObjectStorage(Storage):
         for number, part in enumerate(parts):
             of_files.setdefault(part.path, []).append(number)
         found: list[Any] = [None] * len(parts)
-        with ThreadPoolExecutor(self.at_once) as pool:
-            for numbers, contents in pool.map(
-                lambda one: (one, self._parts([parts[n] for n in one])), of_files.values()
-            ):
-                for number, content in zip(numbers, contents, strict=True):
-                    found[number] = pa.py_buffer(content)
+        of_each = self.beside(lambda numbers: self._parts([parts[number] for number in numbers]), of_files.values())
+        for numbers, contents in zip(of_files.values(), of_each, strict=True):
+            for number, content in zip(numbers, contents, strict=True):
+                found[number] = pa.py_buffer(content)
         return found
 
     def _parts(self, parts: Sequence[Part]) -> list[Any]:
@@ -183,9 +181,8 @@ class ObjectStorage(Storage):
 
     def move_all(self, moves: Iterable[tuple[str, str]]) -> None:
         wanted = list(moves)
-        with ThreadPoolExecutor(self.at_once) as pool:
-            for _ in pool.map(lambda move: self._copy(*move), wanted):
-                pass
+        for _ in self.beside(lambda move: self._copy(*move), wanted):
+            pass
         self._delete([source for source, _ in wanted])
 
     def _copy(self, source: str, target: str) -> None:

@@ -63,6 +63,8 @@ class S3Storage(ObjectStorage):
                 f"{self._bucket!r} cannot be a bucket", fix="correct lake.root: s3://bucket/prefix"
             )
         config: Any = {"region": self._region(), **self._address()}
+        if not self.options.endpoint:  # which is reached by TLS: a second check of every byte takes its time
+            config["unsigned_payload"] = True
         if self.options.encryption:
             config["server_side_encryption"] = self.options.encryption
         if self.options.kms_key_id:

@@ -102,11 +102,15 @@ def _staged(context: DedupeContext, share: Share) -> tuple[Ids, Any]:
     """
     number = {path: position for position, path in enumerate(context.staged_paths)}
     parts, where = [ids.empty()], [np.empty(0, int)]
-    for segment in context.id_segments:
+
+    def read(segment: IdSegment) -> Ids:
         with ids.opened(context.storage, segment.path, segment.offset, tuple(ids.FIELDS)) as file:
             part = file.read(share, ids.FIELDS)
-            parts.append(Ids({name: values.copy() for name, values in part.arrays.items()}))
-            where.append(np.full(len(part), number[segment.path]))
+            return Ids({name: values.copy() for name, values in part.arrays.items()})
+
+    for segment, part in zip(context.id_segments, context.storage.beside(read, context.id_segments), strict=True):
+        parts.append(part)
+        where.append(np.full(len(part), number[segment.path]))
     whole = ids.joined(parts)
     failed = np.isin(whole["file"], list(context.failed_files))
     keys = [
@@ -133,12 +137,18 @@ def _lake(context: DedupeContext, share: Share, staged: Ids) -> tuple[Any, Ids]:
     """Which of the staged messages the lake has, and, for a replay, all rows of the lake that it writes anew."""
     holds = np.zeros(len(staged), bool)
     rows = [ids.empty(ids.INDEX_FIELDS)]
-    for path in context.index:
+
+    def look_up(path: str) -> tuple[Any, Ids]:
         with ids.opened(context.storage, path) as file:
-            holds |= file.positions(share, staged) >= 0
-            if context.mode is not Mode.SYNC:
-                held = file.read(share, ids.INDEX_FIELDS)
-                rows.append(held.take(_in_scope(held, context)))
+            found = file.positions(share, staged) >= 0
+            if context.mode is Mode.SYNC:
+                return found, ids.empty(ids.INDEX_FIELDS)
+            held = file.read(share, ids.INDEX_FIELDS)
+            return found, held.take(_in_scope(held, context))
+
+    for found, held in context.storage.beside(look_up, context.index):
+        holds |= found
+        rows.append(held)
     return holds, ids.joined(rows)
 
 

@@ -8,7 +8,7 @@ import uuid
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
-from itertools import count, islice
+from itertools import chain, count, islice
 from typing import NamedTuple
 
 import numpy as np
@@ -41,7 +41,7 @@ class PublishSizes:
     rows_at_once: int = 65_536
     cells_at_once: int = 16 << 20  # fewer rows, if the table has many columns
     carried_at_once: int = 4096  # rows of an old data file
-    bytes_fetched_at_once: int = 32 << 20  # of staged files
+    bytes_fetched_at_once: int = 16 << 20  # of staged files
     files: FileSizes = field(default_factory=FileSizes)
 
 
@@ -100,16 +100,19 @@ def publish(context: PublishContext, shares: list[TableShare]) -> list[Published
 
 def _pieces(context: PublishContext, segments: Sequence[Segment]) -> Iterator[pa.Buffer]:
     """The bytes of segments, in their order, many of them fetched at once."""
+    fetched = map(context.storage.read_parts, _batches(segments, context.sizes.bytes_fetched_at_once))
+    return chain.from_iterable(context.storage.ahead(fetched))
+
+
+def _batches(segments: Sequence[Segment], bytes_at_once: int) -> Iterator[list[Part]]:
     batch: list[Part] = []
-    size = 0
     for segment in segments:
         batch.append(Part(segment.path, segment.offset, segment.size))
-        size += segment.size
-        if size >= context.sizes.bytes_fetched_at_once:
-            yield from context.storage.read_parts(batch)
-            batch, size = [], 0
+        if sum(part.size for part in batch) >= bytes_at_once:
+            yield batch
+            batch = []
     if batch:
-        yield from context.storage.read_parts(batch)
+        yield batch
 
 
 def _publish_table(
