@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from eventlake.archive.importer import find_raw_files, import_file
-from eventlake.cli import state
+from eventlake.cli.runners import Runners
 from eventlake.sync import jobs
 from eventlake.sync.run import run
 from eventlake.workspace import Workspace
@@ -46,7 +46,7 @@ def _timed(place: Workspace, connection: Connection, runner: Runner) -> dict[str
 def main(folder: Path, slug: str, *archives: Path) -> None:
     place = Workspace.open(folder)
     connection = place.connections.get(slug)
-    with state.Runners(place) as runners, runners.of(connection.lake) as runner:
+    with Runners(place) as runners, runners.of(connection.lake) as runner:
         for archive in archives:
             for file in find_raw_files([archive]):
                 import_file(place.archive, connection.source.id, file, now_micros=place.clock.now())

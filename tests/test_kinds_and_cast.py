@@ -28,7 +28,8 @@ from eventlake.schema.cast import (
     value_text,
 )
 from eventlake.schema.kinds import Kind, Typed, by_kind
-from eventlake.schema.tallies import tallied, union
+from eventlake.schema.tallies import union
+from eventlake.schema.tallying import tallied
 from eventlake.schema.types import ColumnType, Seen, infer
 from strategies import (
     Number,

@@ -17,7 +17,8 @@ from eventlake.control.settings import ConnectionSettings
 from eventlake.errors import InvalidSettingsError
 from eventlake.schema import declared
 from eventlake.schema.kinds import Kind, Typed, by_kind
-from eventlake.schema.tallies import SAMPLE_LENGTH, Tally, joined, tallied, why_text
+from eventlake.schema.tallies import SAMPLE_LENGTH, Tally, joined, why_text
+from eventlake.schema.tallying import tallied
 from eventlake.schema.types import ColumnType, Seen
 from eventlake.sync import jobs
 from test_kinds_and_cast import COLUMNS, as_parsed

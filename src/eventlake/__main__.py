@@ -1,5 +1,5 @@
 """`python -m eventlake` is `eventlake`."""
 
-from eventlake.cli.main import main
+from eventlake.cli.start import main
 
 main()

@@ -7,15 +7,13 @@ import tomllib
 from collections.abc import Mapping
 from functools import cached_property
 from pathlib import Path
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
 import sqlalchemy as sa
 from pydantic import ValidationError
 
 from eventlake.catalog.base import Catalog
 from eventlake.catalog.embedded import EmbeddedCatalog
-from eventlake.catalog.glue import GlueCatalog
-from eventlake.catalog.mirrored import MirroredCatalog
 from eventlake.control import database
 from eventlake.control.admission import Admission
 from eventlake.control.connections import Connection, Connections, no_lake
@@ -38,7 +36,9 @@ from eventlake.settings_mistakes import mistakes
 from eventlake.storage import private
 from eventlake.storage.base import Storage
 from eventlake.storage.local import LocalStorage
-from eventlake.storage.s3 import S3Options, S3Storage
+
+if TYPE_CHECKING:
+    from eventlake.catalog.glue import GlueCatalog
 
 CONFIG = "eventlake.toml"
 
@@ -116,6 +116,8 @@ class Workspace:
     def storage_of(self, settings: StorageSettings) -> Storage:
         if "://" not in settings.root:
             return LocalStorage(self._full(settings.root), timeout=settings.timeout)
+        from eventlake.storage.s3 import S3Options, S3Storage  # noqa: PLC0415 - most lakes are in folders
+
         options = S3Options(**settings.s3.model_dump(), aws=settings.aws.options)
         return S3Storage(settings.root, options, timeout=settings.timeout)
 
@@ -198,10 +200,16 @@ class Lake:
     @cached_property
     def catalog(self) -> Catalog:
         embedded = EmbeddedCatalog(self.workspace.engine, self.name)
-        return MirroredCatalog(embedded, self.glue) if self.settings.catalog.kind == "glue" else embedded
+        if self.settings.catalog.kind != "glue":
+            return embedded
+        from eventlake.catalog.mirrored import MirroredCatalog  # noqa: PLC0415 - only lakes on AWS have one
+
+        return MirroredCatalog(embedded, self.glue)
 
     @cached_property
-    def glue(self) -> GlueCatalog:
+    def glue(self) -> "GlueCatalog":
+        from eventlake.catalog.glue import GlueCatalog  # noqa: PLC0415
+
         chosen = self.settings.catalog
         return GlueCatalog(
             self.settings.aws.options,

@@ -5,7 +5,6 @@ from collections.abc import Collection, Sequence
 from typing import Any
 
 import sqlalchemy as sa
-from sqlalchemy.dialects import postgresql, sqlite
 
 from eventlake.catalog.base import CatalogTable, SchemaEvent, TableChange
 from eventlake.schema.evolve import Column, TableSchema
@@ -215,6 +214,10 @@ class EmbeddedCatalog:
 
 def _insert_missing(connection: sa.Connection, table: sa.Table, rows: list[dict[str, Any]]) -> None:
     """Insert rows, all at once, but for those whose keys are there."""
-    if rows:
-        insert = postgresql.insert if connection.dialect.name == "postgresql" else sqlite.insert
-        connection.execute(insert(table).on_conflict_do_nothing(), rows)
+    if not rows:
+        return
+    if connection.dialect.name == "postgresql":
+        from sqlalchemy.dialects.postgresql import insert  # noqa: PLC0415 - takes its time to load
+    else:
+        from sqlalchemy.dialects.sqlite import insert  # type: ignore[assignment] # noqa: PLC0415
+    connection.execute(insert(table).on_conflict_do_nothing(), rows)

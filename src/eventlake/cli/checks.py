@@ -5,7 +5,8 @@ import uuid
 from pathlib import Path
 
 from eventlake.archive import layout as archive_layout
-from eventlake.cli import output, state
+from eventlake.cli import output
+from eventlake.cli.runners import Runners, spark_log
 from eventlake.commit.ownership import refuse_unknown
 from eventlake.errors import NoSpaceError, SetupError, StagingDeniedError, UploadDeniedError
 from eventlake.lake.layout import COMMITS, STAGE
@@ -112,7 +113,7 @@ def java(_: Lake) -> str:
 
 def spark(place: Lake) -> str:
     settings = place.settings.runner
-    with state.Runners(place.workspace) as runners, runners.of(place.name) as runner:
+    with Runners(place.workspace) as runners, runners.of(place.name) as runner:
         cores = runner.parallelism
         runner.run(twice, None, list(range(cores)))
         where = settings.master if settings.kind == "spark" else settings.kind
@@ -120,7 +121,7 @@ def spark(place: Lake) -> str:
 
 
 def archive(place: Lake, *, make: bool) -> str:
-    settings, log = place.settings.runner, state.spark_log(place)
+    settings, log = place.settings.runner, spark_log(place)
     if settings.kind != "spark" or not settings.master.startswith("local"):
         raise SkippedStep("is for Spark on this machine")
     found = find_class_cache()

@@ -11,8 +11,9 @@ import typer
 
 from eventlake import query as engine
 from eventlake.archive.importer import import_file
-from eventlake.cli import demo_live, output, state
+from eventlake.cli import demo_live, output
 from eventlake.cli.report_view import show_report
+from eventlake.cli.runners import Runners
 from eventlake.control.connections import Connection
 from eventlake.control.sources import Source
 from eventlake.demo.events import Recipe, write_archive
@@ -71,7 +72,7 @@ def demo(
     _archive(place, connection.source, recipe, scratch / "raw" / "1", files=8)
 
     _step("3. The first sync: Spark starts, tables and columns are found")
-    with state.Runners(place) as runners, runners.of(DEFAULT_LAKE) as runner:
+    with Runners(place) as runners, runners.of(DEFAULT_LAKE) as runner:
         _sync(place, connection, runner)
         _step("4. A collector runs: some events come over HTTP")
         with demo_live.collector(scratch) as address:

@@ -1,6 +1,7 @@
 """`eventlake package`: what a cluster needs to work for a lake."""
 
 from eventlake.cli import output, state
+from eventlake.cli.runners import surroundings
 from eventlake.cli.state import JsonFlag, LakeOption
 from eventlake.errors import InvalidSettingsError
 from eventlake.runners.choice import provided
@@ -17,7 +18,7 @@ def package(name: LakeOption = DEFAULT_LAKE, as_json: JsonFlag = False) -> None:
     runner, storage = place.settings.runner, place.storage
     if runner.kind == "spark":
         raise InvalidSettingsError(f"the lake {name!r} does not run on EMR", fix='set runner = "emr"; see docs/aws.md')
-    made = provided(runner, state.surroundings(place))
+    made = provided(runner, surroundings(place))
     made_of = {"archive": storage.full(made.tarball), "entry": storage.full(made.entry), "uploaded": made.is_new}
     if as_json:
         output.print_json(made_of)

@@ -10,6 +10,7 @@ from eventlake.archive.importer import find_raw_files, import_file
 from eventlake.cli import output, state
 from eventlake.cli.connections import Name, assignments
 from eventlake.cli.report_view import show_report
+from eventlake.cli.runners import Runners
 from eventlake.cli.state import JsonFlag, LakeOption, WaitOption
 from eventlake.collector.bring import bring
 from eventlake.commit.ownership import refuse_unknown
@@ -178,7 +179,7 @@ def run_all(place: Workspace, work: list[Job], as_json: bool, wait: float = 0) -
     """Carry out jobs one after the other; one that fails does not stop the others."""
     failed: list[EventLakeError] = []
     is_partly = False
-    with state.Runners(place, transient=any(job.is_replay for job in work)) as runners:
+    with Runners(place, transient=any(job.is_replay for job in work)) as runners:
         for job in work:
             name = job.connection.name
             try:
@@ -204,7 +205,7 @@ def _print_failure(place: Workspace, job: Job) -> None:
         output.print_json(line)
 
 
-def _run(place: Workspace, job: Job, runners: state.Runners, as_json: bool) -> list[list[dict[str, Any]]]:
+def _run(place: Workspace, job: Job, runners: Runners, as_json: bool) -> list[list[dict[str, Any]]]:
     """The reports of a job, each shown as soon as its run has ended."""
     reports: list[list[dict[str, Any]]] = []
 

@@ -9,28 +9,66 @@ import typer
 from rich.text import Text
 
 from eventlake import __version__
-from eventlake.cli import (
-    admit,
-    catalog,
-    collect,
-    connections,
-    demo,
-    doctor,
-    emr,
-    lakes,
-    load,
-    look,
-    restore,
-    sources,
-    state,
-    verify,
-)
+from eventlake.cli import state
+from eventlake.cli.lazy import Lazy, group_of
 from eventlake.cli.output import printable, talk
 from eventlake.errors import EventLakeError
-from eventlake.workspace import CONFIG, Workspace
+
+COMMANDS = {
+    "init": Lazy("init:init", "Make a workspace: a settings file and, later, a lake beside it."),
+    "demo": Lazy(
+        "demo:demo",
+        "A tour in a scratch folder: make events, send some over HTTP, sync them on Spark, look at what became of "
+        "them.",
+    ),
+    "import": Lazy(
+        "load:import_files", "Put raw files into the archive: NDJSON, gzip or plain, or a whole Segment archive."
+    ),
+    "collect": Lazy(
+        "collect:collect", "Run the tracking API: SDKs of Segment and RudderStack can send to it unchanged."
+    ),
+    "rejects": Lazy("collect:rejects", "Show events and requests that the collector refused, with the reason."),
+    "sync": Lazy("load:sync", "Load what is new into the lake."),
+    "replay": Lazy("load:replay", "Load a period again from the raw archive."),
+    "retype": Lazy("load:retype", "Correct the type of a column, over its whole history."),
+    "drop": Lazy("admit:drop", "Take a table out of the lake and keep its events out; the raw archive is not touched."),
+    "allow": Lazy(
+        "admit:allow",
+        "Let events in that were left out: those of dropped tables, and those for whose tables there was no room.",
+    ),
+    "tables": Lazy("look:tables", "Show the tables of the lake."),
+    "describe": Lazy(
+        "look:describe",
+        "Show the columns of a table: their types, where in the event they come from, and since when.",
+    ),
+    "query": Lazy("ask:query", "Ask the lake in SQL (DuckDB). Tables are called <database>.<table>."),
+    "runs": Lazy("look:runs", "Show the history of runs, also those under way."),
+    "report": Lazy("look:report", "Show the report of a run; of one that is under way, how far it is."),
+    "connect": Lazy(
+        "connections:connect",
+        "Connect a source to a lake. The next sync loads all that is in the source's raw archive.",
+    ),
+    "disconnect": Lazy(
+        "connections:disconnect", "Stop loading a source into a lake. Its tables and its raw archive stay as they are."
+    ),
+    "package": Lazy("emr:package", "Build what a cluster needs and upload it to the lake, once per version."),
+    "verify": Lazy("verify:verify", "Recount the raw archive against the lake; exit code 1 if anything differs."),
+    "restore": Lazy(
+        "restore:restore", "Build the workspace database anew from the lake, if it was lost or is an old copy."
+    ),
+    "doctor": Lazy(
+        "doctor:doctor",
+        "Check settings, storage, catalog, database, Java and Spark, step by step, each with its fix.",
+    ),
+    "source": Lazy("sources:app", "Sources: the apps that send events, and their write keys."),
+    "lake": Lazy("lakes:app", "Lakes: the places where tables live, as eventlake.toml names them."),
+    "connection": Lazy("connections:app", "Connections: sources in lakes, and how their events become tables there."),
+    "catalog": Lazy("catalog:app", "Tables in the Glue Data Catalog."),
+}
 
 app = typer.Typer(
     name="eventlake",
+    cls=group_of(COMMANDS),
     no_args_is_help=True,
     add_completion=False,
     rich_markup_mode="rich",
@@ -70,46 +108,6 @@ def settings(
     del version
     _verbose = verbose
     state.use_folder(folder)
-
-
-@app.command()
-def init(
-    folder: Annotated[Path | None, typer.Argument(metavar="DIR", help="Folder of the workspace.")] = None,
-) -> None:
-    """Make a workspace: a settings file and, later, a lake beside it.
-
-    Example: eventlake init my-lake
-    """
-    place = Workspace.create((state.folder() / folder if folder else state.folder()).resolve())
-    talk.print(f"Made a workspace in {place.folder}; its settings are in {CONFIG}.")
-    where = f"-C {folder} " if folder else ""
-    talk.print(f"Next: eventlake {where}source add web")
-
-
-app.command(name="demo")(demo.demo)
-app.add_typer(sources.app, name="source")
-app.command(name="import")(load.import_files)
-app.command()(collect.collect)
-app.command()(collect.rejects)
-app.command()(load.sync)
-app.command()(load.replay)
-app.command()(load.retype)
-app.command()(admit.drop)
-app.command()(admit.allow)
-app.command()(look.tables)
-app.command()(look.describe)
-app.command()(look.query)
-app.command()(look.runs)
-app.command()(look.report)
-app.add_typer(lakes.app, name="lake")
-app.command()(connections.connect)
-app.command()(connections.disconnect)
-app.add_typer(connections.app, name="connection")
-app.add_typer(catalog.app, name="catalog")
-app.command()(emr.package)
-app.command(name="verify")(verify.verify)
-app.command(name="restore")(restore.restore)
-app.command(name="doctor")(doctor.doctor)
 
 
 def main() -> None:

@@ -12,14 +12,6 @@ import msgspec
 from rich.cells import cell_len
 from rich.console import Console, JustifyMethod
 from rich.padding import Padding
-from rich.progress import (
-    BarColumn,
-    MofNCompleteColumn,
-    Progress,
-    SpinnerColumn,
-    TextColumn,
-    TimeElapsedColumn,
-)
 from rich.table import Table
 from rich.text import Text
 
@@ -172,6 +164,15 @@ def columns_chart(values: Sequence[int], height: int = 6) -> str:
 @contextmanager
 def progress() -> Iterator[Any]:
     """Progress bars on stderr; yields `report(step, done, total)`."""
+    from rich.progress import (  # noqa: PLC0415 - takes its time to load, and most commands show none
+        BarColumn,
+        MofNCompleteColumn,
+        Progress,
+        SpinnerColumn,
+        TextColumn,
+        TimeElapsedColumn,
+    )
+
     steps: dict[str, Any] = {}
     words = (
         SpinnerColumn(),

@@ -1,20 +1,17 @@
 """What all commands share: the workspace they work in, and how errors reach the user."""
 
-import signal
 import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from pathlib import Path
-from typing import Annotated, TypeVar
+from typing import TYPE_CHECKING, Annotated, TypeVar
 
 import typer
 
-from eventlake import library
 from eventlake.cli import output
 from eventlake.errors import BusyError, EventLakeError, InvalidSettingsError, NotFoundError
-from eventlake.runners.base import Runner
-from eventlake.runners.choice import Surroundings
-from eventlake.workspace import Lake, Workspace
+
+if TYPE_CHECKING:
+    from eventlake.workspace import Lake, Workspace
 
 JsonFlag = Annotated[bool, typer.Option("--json", help="Print JSON for scripts instead of tables.")]
 
@@ -32,45 +29,17 @@ def folder() -> Path:
     return _folder
 
 
-def workspace() -> Workspace:
+def workspace() -> "Workspace":
+    from eventlake.workspace import Workspace  # noqa: PLC0415 - help shall be there at once
+
     return Workspace.open(_folder)
 
 
 LakeOption = Annotated[str, typer.Option("--lake", metavar="LAKE", help="The lake, if it is not the default one.")]
 
 
-def lake(name: str) -> Lake:
+def lake(name: str) -> "Lake":
     return workspace().lake(name)
-
-
-def spark_log(place: Lake) -> Path:
-    return place.workspace.folder / "logs" / "spark.log"
-
-
-def surroundings(place: Lake) -> Surroundings:
-    return Surroundings(
-        place.storage,
-        place.archive,
-        place.settings.aws.options,
-        place.workspace.folder,
-        spark_log(place),
-        talk=lambda text: output.talk.print(f"EMR: {text}", style="dim"),
-        busy=output.talk.status,
-    )
-
-
-class Runners(library.Runners):
-    """The runners of lakes, for a command: what they say is shown, and SIGTERM stops what they started elsewhere."""
-
-    def __init__(self, place: Workspace, *, transient: bool = False) -> None:
-        super().__init__(place, surroundings, transient=transient)
-
-    @contextmanager
-    def of(self, name: str) -> Iterator[Runner]:
-        if self._workspace.lake(name).settings.runner.kind != "spark":  # without this only Ctrl-C would
-            signal.signal(signal.SIGTERM, signal.default_int_handler)
-        with super().of(name) as runner:
-            yield runner
 
 
 WaitOption = Annotated[

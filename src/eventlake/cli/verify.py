@@ -9,6 +9,7 @@ from eventlake.audit.repair import repair
 from eventlake.audit.verify import Finding
 from eventlake.audit.verify import verify as verify_connection
 from eventlake.cli import output, state
+from eventlake.cli.runners import Runners
 from eventlake.cli.state import JsonFlag, WaitOption
 from eventlake.commit.ownership import refuse_unknown
 from eventlake.control.connections import Connection
@@ -34,7 +35,7 @@ def verify(
     for name in {one.lake for one in connections} if names else place.lakes:
         refuse_unknown(place.lake(name))
     findings: list[tuple[str, Finding]] = []
-    with state.Runners(place) as runners:
+    with Runners(place) as runners:
         for connection in connections:
             attempt = partial(_verify, place, connection, runners, mend=mend)
             found = state.patiently(wait, connection.name, attempt)
@@ -54,7 +55,7 @@ def verify(
         raise typer.Exit(state.FAILED)
 
 
-def _verify(place: Workspace, connection: Connection, runners: state.Runners, *, mend: bool) -> list[Finding]:
+def _verify(place: Workspace, connection: Connection, runners: Runners, *, mend: bool) -> list[Finding]:
     with runners.of(connection.lake) as runner, output.progress() as report:
         found = verify_connection(place, connection, runner, report)
         if found and mend:

@@ -4,7 +4,7 @@ from collections.abc import Collection
 
 from eventlake.lake.staging import RESCUED, Packed
 from eventlake.schema.evolve import Evidence, Sighting, join
-from eventlake.schema.tallies import tallied
+from eventlake.schema.tallying import tallied
 
 
 def evidence_of(piece: Packed, table_key: str, known: Collection[str]) -> Evidence:

@@ -4,9 +4,12 @@ What was seen is a set (`Seen`), joined by union: neither the order of the event
 split over tasks can change the type that follows from it.
 """
 
+import functools
 from enum import Enum, Flag
+from typing import TYPE_CHECKING
 
-import pyarrow as pa
+if TYPE_CHECKING:
+    import pyarrow as pa
 
 
 class ColumnType(Enum):
@@ -19,8 +22,8 @@ class ColumnType(Enum):
     TIMESTAMP = "timestamp"
 
     @property
-    def arrow(self) -> pa.DataType:
-        return _ARROW[self]
+    def arrow(self) -> "pa.DataType":
+        return _arrow_types()[self]
 
     @classmethod
     def named(cls, text: str) -> "ColumnType | None":
@@ -28,13 +31,17 @@ class ColumnType(Enum):
         return cls.DECIMAL if text == "decimal" else next((kind for kind in cls if kind.value == text), None)
 
 
-_ARROW: dict[ColumnType, pa.DataType] = {
-    ColumnType.BIGINT: pa.int64(),
-    ColumnType.BOOLEAN: pa.bool_(),
-    ColumnType.DECIMAL: pa.decimal128(38, 6),
-    ColumnType.STRING: pa.string(),
-    ColumnType.TIMESTAMP: pa.timestamp("us", tz="UTC"),
-}
+@functools.cache
+def _arrow_types() -> "dict[ColumnType, pa.DataType]":
+    import pyarrow as pa  # noqa: PLC0415 - commands that only look at the catalog shall answer at once
+
+    return {
+        ColumnType.BIGINT: pa.int64(),
+        ColumnType.BOOLEAN: pa.bool_(),
+        ColumnType.DECIMAL: pa.decimal128(38, 6),
+        ColumnType.STRING: pa.string(),
+        ColumnType.TIMESTAMP: pa.timestamp("us", tz="UTC"),
+    }
 
 
 class Seen(Flag):

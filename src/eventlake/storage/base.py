@@ -24,11 +24,12 @@ from abc import ABC, abstractmethod
 from collections import deque
 from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from typing import Any, Concatenate, NamedTuple, NoReturn, ParamSpec, TypeVar
-
-import pyarrow as pa
+from typing import TYPE_CHECKING, Any, Concatenate, NamedTuple, NoReturn, ParamSpec, TypeVar
 
 from eventlake.errors import TransientError, of_system
+
+if TYPE_CHECKING:
+    import pyarrow as pa
 
 TIMEOUT = 300.0  # seconds
 MOST_BYTES_UNDER_WAY = 16 << 20  # of files that are being put
@@ -85,7 +86,7 @@ class Storage(ABC):
     def stat(self, path: str) -> StoredFile | None: ...
 
     @abstractmethod
-    def open_input(self, path: str) -> pa.NativeFile:
+    def open_input(self, path: str) -> "pa.NativeFile":
         """A file for reading at any position."""
 
     @abstractmethod
@@ -93,7 +94,7 @@ class Storage(ABC):
         """A file for reading from start to end."""
 
     @abstractmethod
-    def open_output(self, path: str) -> pa.NativeFile:
+    def open_output(self, path: str) -> "pa.NativeFile":
         """A file to write to; it is there when it is closed, and perhaps half of it before."""
 
     @abstractmethod
@@ -133,7 +134,7 @@ class Storage(ABC):
                 yield block
 
     @abstractmethod
-    def read_parts(self, parts: "Sequence[Part]") -> list[pa.Buffer]:
+    def read_parts(self, parts: "Sequence[Part]") -> "list[pa.Buffer]":
         """Parts of files, all of them at once."""
 
     @abstractmethod

@@ -5,20 +5,26 @@ import errno
 import os
 import uuid
 from collections.abc import Iterator, Sequence
+from functools import cached_property
 from pathlib import Path
-from typing import Any
-
-import pyarrow as pa
-from pyarrow import fs
+from typing import TYPE_CHECKING, Any
 
 from eventlake.storage import private
 from eventlake.storage.base import TIMEOUT, Part, Storage, StoredFile, answered
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+# pyarrow is loaded when it is needed: commands that only ask the database shall answer at once.
 
 
 class LocalStorage(Storage):
     def __init__(self, root: str, *, timeout: float = TIMEOUT) -> None:
         super().__init__(str(Path(root).resolve()), timeout=timeout)
-        self._files = fs.LocalFileSystem()
+
+    @cached_property
+    def _files(self) -> Any:
+        return _fs().LocalFileSystem()
 
     def __reduce__(self) -> tuple[Any, ...]:
         return _opened, (type(self), self.root, self.timeout)
@@ -33,16 +39,16 @@ class LocalStorage(Storage):
 
     @answered
     def _listed(self, folder: str) -> list[StoredFile]:
-        selector = fs.FileSelector(self.full(folder), allow_not_found=True, recursive=True)
+        selector = _fs().FileSelector(self.full(folder), allow_not_found=True, recursive=True)
         found = [info for info in self._files.get_file_info(selector) if info.is_file]
         found.sort(key=lambda info: info.path)
         return [StoredFile(info.path[len(self.root) + 1 :], info.size, f"{info.mtime_ns}") for info in found]
 
     @answered
     def folders(self, folder: str) -> list[str]:
-        selector = fs.FileSelector(self.full(folder), allow_not_found=True)
+        selector = _fs().FileSelector(self.full(folder), allow_not_found=True)
         found = self._files.get_file_info(selector)
-        return sorted(info.base_name for info in found if info.type == fs.FileType.Directory)
+        return sorted(info.base_name for info in found if info.type == _fs().FileType.Directory)
 
     @answered
     def stat(self, path: str) -> StoredFile | None:
@@ -50,7 +56,9 @@ class LocalStorage(Storage):
         return StoredFile(path, info.size, f"{info.mtime_ns}") if info.is_file else None
 
     @answered
-    def open_input(self, path: str) -> pa.NativeFile:
+    def open_input(self, path: str) -> "pa.NativeFile":
+        import pyarrow as pa  # noqa: PLC0415
+
         return pa.memory_map(self.full(path))
 
     @answered
@@ -58,7 +66,9 @@ class LocalStorage(Storage):
         return Path(self.full(path)).open("rb")
 
     @answered
-    def open_output(self, path: str) -> pa.NativeFile:
+    def open_output(self, path: str) -> "pa.NativeFile":
+        import pyarrow as pa  # noqa: PLC0415
+
         self._make_folder_of(Path(self.full(path)))
         return pa.OSFile(self.full(path), "wb")
 
@@ -72,7 +82,9 @@ class LocalStorage(Storage):
             target.write_bytes(content)
 
     @answered
-    def read_parts(self, parts: Sequence[Part]) -> list[pa.Buffer]:
+    def read_parts(self, parts: Sequence[Part]) -> "list[pa.Buffer]":
+        import pyarrow as pa  # noqa: PLC0415
+
         found = []
         path, file = "", None
         with contextlib.ExitStack() as open_files:
@@ -142,6 +154,12 @@ class LocalStorage(Storage):
 
 
 _NO_LINKS = (errno.EPERM, errno.ENOTSUP, errno.ENOSYS)
+
+
+def _fs() -> Any:
+    from pyarrow import fs  # noqa: PLC0415
+
+    return fs
 
 
 def sync_folder(folder: Path) -> None:

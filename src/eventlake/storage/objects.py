@@ -14,13 +14,12 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any, TypeVar
 
-import pyarrow as pa
-
 from eventlake.errors import SetupError
 from eventlake.storage.base import Part, Storage, StoredFile, answered, transferred
 from eventlake.storage.object_files import READ_AT_ONCE, Ahead, Ranges, Upload
 
 if TYPE_CHECKING:
+    import pyarrow as pa
     from obstore.store import ObjectStore
 
 R = TypeVar("R")
@@ -118,8 +117,8 @@ class ObjectStorage(Storage):
     def _head(self, path: str) -> StoredFile:
         return self._ask("stat", path, lambda store: _stored(_obstore().head(store, path)))
 
-    def open_input(self, path: str) -> pa.NativeFile:
-        return pa.PythonFile(Ranges(self, self._head(path)), mode="r")
+    def open_input(self, path: str) -> "pa.NativeFile":
+        return _arrow().PythonFile(Ranges(self, self._head(path)), mode="r")
 
     def open_stream(self, path: str) -> Any:
         return io.BufferedReader(Ahead(self, self._head(path)), READ_AT_ONCE)
@@ -129,7 +128,7 @@ class ObjectStorage(Storage):
         asked: Any = {"range": (start, stop), "if_match": etag}
         return self._ask("read", path, lambda store: bytes(_obstore().get(store, path, options=asked).bytes()))
 
-    def read_parts(self, parts: Sequence[Part]) -> list[pa.Buffer]:
+    def read_parts(self, parts: Sequence[Part]) -> "list[pa.Buffer]":
         of_files: dict[str, list[int]] = {}
         for number, part in enumerate(parts):
             of_files.setdefault(part.path, []).append(number)
@@ -137,7 +136,7 @@ class ObjectStorage(Storage):
         of_each = self.beside(lambda numbers: self._parts([parts[number] for number in numbers]), of_files.values())
         for numbers, contents in zip(of_files.values(), of_each, strict=True):
             for number, content in zip(numbers, contents, strict=True):
-                found[number] = pa.py_buffer(content)
+                found[number] = _arrow().py_buffer(content)
         return found
 
     def _parts(self, parts: Sequence[Part]) -> list[Any]:
@@ -147,8 +146,8 @@ class ObjectStorage(Storage):
             "read", path, lambda store: list(_obstore().get_ranges(store, path, starts=starts, lengths=sizes))
         )
 
-    def open_output(self, path: str) -> pa.NativeFile:
-        return pa.PythonFile(Upload(self, path), mode="w")
+    def open_output(self, path: str) -> "pa.NativeFile":
+        return _arrow().PythonFile(Upload(self, path), mode="w")
 
     def upload(self, path: str, content: Any) -> None:
         """Write a file of any size from a file object."""
@@ -216,6 +215,12 @@ def code_of(error: Exception) -> str:
 def told(error: Exception) -> str:
     """What an error of obstore says, for people."""
     return str(error).partition("\n\nDebug source")[0].strip()
+
+
+def _arrow() -> Any:
+    import pyarrow  # noqa: PLC0415 - as obstore: commands that only ask the database shall answer at once
+
+    return pyarrow
 
 
 def _obstore() -> Any:

@@ -1,0 +1,42 @@
+"""Where commands let runs be carried out, and how they tell of it."""
+
+import signal
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from eventlake import library
+from eventlake.cli import output
+from eventlake.runners.base import Runner
+from eventlake.runners.choice import Surroundings
+from eventlake.workspace import Lake, Workspace
+
+
+def spark_log(place: Lake) -> Path:
+    return place.workspace.folder / "logs" / "spark.log"
+
+
+def surroundings(place: Lake) -> Surroundings:
+    return Surroundings(
+        place.storage,
+        place.archive,
+        place.settings.aws.options,
+        place.workspace.folder,
+        spark_log(place),
+        talk=lambda text: output.talk.print(f"EMR: {text}", style="dim"),
+        busy=output.talk.status,
+    )
+
+
+class Runners(library.Runners):
+    """The runners of lakes, for a command: what they say is shown, and SIGTERM stops what they started elsewhere."""
+
+    def __init__(self, place: Workspace, *, transient: bool = False) -> None:
+        super().__init__(place, surroundings, transient=transient)
+
+    @contextmanager
+    def of(self, name: str) -> Iterator[Runner]:
+        if self._workspace.lake(name).settings.runner.kind != "spark":  # without this only Ctrl-C would
+            signal.signal(signal.SIGTERM, signal.default_int_handler)
+        with super().of(name) as runner:
+            yield runner
