@@ -411,6 +411,14 @@ def test_a_sync_of_nothing_is_done_and_says_so(loaded: Loaded, tmp_path: Path) -
     assert "No data found" in copy.ask("sync").out
 
 
+@pytest.mark.parametrize("words", ["tables", "source add other", "sync nothing"])
+def test_a_command_lets_go_of_the_database_when_it_is_done(small: Folder, tmp_path: Path, words: str) -> None:
+    """What SQLite keeps beside an open database is gone, so the folder can be copied; also after an error."""
+    copy = small.copy(tmp_path / "lake")
+    copy.run_here(*words.split())
+    assert sorted(file.name for file in copy.path.glob("eventlake.db*")) == ["eventlake.db"]
+
+
 # Exit codes
 
 

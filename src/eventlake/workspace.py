@@ -121,6 +121,11 @@ class Workspace:
         options = S3Options(**settings.s3.model_dump(), aws=settings.aws.options)
         return S3Storage(settings.root, options, timeout=settings.timeout)
 
+    def close(self) -> None:
+        """Let go of the database. Whoever asks for it afterwards opens it anew."""
+        if (engine := self.__dict__.get("engine")) is not None:  # else nothing asked for it
+            engine.dispose()
+
     @cached_property
     def engine(self) -> sa.Engine:
         return database.connect(self.settings.database, self.folder)

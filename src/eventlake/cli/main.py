@@ -113,7 +113,8 @@ def settings(
 def main() -> None:
     """Run a command and turn errors into a sentence and an exit code."""
     try:
-        app()
+        with state.at_the_end:
+            app()
     except EventLakeError as error:
         _show_error(error.problem, error.fix, error.code)
         sys.exit(state.exit_code(error))

@@ -2,6 +2,7 @@
 
 import time
 from collections.abc import Callable
+from contextlib import ExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, TypeVar
 
@@ -19,6 +20,8 @@ Answer = TypeVar("Answer")
 
 _folder = Path()
 
+at_the_end = ExitStack()  # what a command leaves to be closed when it is done, however it ends
+
 
 def use_folder(folder: Path) -> None:
     global _folder  # noqa: PLW0603 - the one option that stands before the command
@@ -32,7 +35,9 @@ def folder() -> Path:
 def workspace() -> "Workspace":
     from eventlake.workspace import Workspace  # noqa: PLC0415 - help shall be there at once
 
-    return Workspace.open(_folder)
+    place = Workspace.open(_folder)
+    at_the_end.callback(place.close)
+    return place
 
 
 LakeOption = Annotated[str, typer.Option("--lake", metavar="LAKE", help="The lake, if it is not the default one.")]

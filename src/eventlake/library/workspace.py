@@ -49,8 +49,7 @@ class Workspace(opened.Workspace):
     def close(self) -> None:
         """Stop what was started for this workspace. A Spark that was there before goes on."""
         self._runners.close()
-        if "engine" in self.__dict__:  # else nothing asked for it
-            self.engine.dispose()
+        super().close()
 
     def use_spark(self, session: Any) -> None:
         """Run on this SparkSession, which is never stopped from here; otherwise as the lakes' settings say."""
