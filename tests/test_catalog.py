@@ -112,6 +112,9 @@ def test_partitions_of_all_layouts(catalog: Catalog, change: TableChange, layout
     values = tuple(layout.values(number) for number in range(490_000, 490_250))
     catalog.apply([replace(change, partition_keys=layout.keys, partitions=values)], run_id="1", at=1)
     assert catalog.partitions(change.database, "track_a") == sorted(values)
+    others = [layout.values(number) for number in range(480_000, 481_000)]  # with more names than a query takes
+    assert catalog.partitions(change.database, "track_a", {*values[-3:], *others}) == sorted(values[-3:])
+    assert catalog.partitions(change.database, "track_a", ()) == []
 
 
 def test_partitions_written_anew_replace_the_old(catalog: Catalog, change: TableChange) -> None:

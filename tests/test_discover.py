@@ -7,20 +7,22 @@ import numpy as np
 import pytest
 
 from conftest import SetClock
-from eventlake.archive import layout as archive
 from eventlake.control.connections import Connection
 from eventlake.control.ledger import Entry, IndexFile, LoadedFile
 from eventlake.lake import ids
 from eventlake.lake.layout import DAY
+from eventlake.runners.base import no_progress
 from eventlake.storage.base import StoredFile
 from eventlake.sync import jobs
 from eventlake.sync.discover import Found, discover
 from eventlake.sync.index import Index
 from eventlake.sync.jobs import Job
 from eventlake.sync.state import read_state
+from eventlake.sync.work import Sizes, Work
 from eventlake.tasks.scope import Mode, Scope
 from eventlake.tasks.staged import RawFile
 from eventlake.workspace import Workspace
+from runner_without_spark import InProcess
 
 FOLDER = "segment-logs/src1/1700006400000"
 
@@ -78,7 +80,8 @@ def index(workspace: Workspace, *days: int, source: str = "src1") -> list[IndexF
 
 def found_by(workspace: Workspace, job: Job) -> Found:
     lake = workspace.lake()
-    return discover(job, read_state(lake, job), archive.raw_files(lake.archive, job.connection.source.id))
+    work = Work(lake, job, InProcess(), no_progress, "1", Sizes())
+    return discover(work, read_state(lake, job))
 
 
 def taken(workspace: Workspace, job: Job) -> list[str]:

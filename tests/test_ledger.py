@@ -11,6 +11,7 @@ from eventlake.control.admission import Admission, Decisions, DroppedTable, Refu
 from eventlake.control.leases import Lane, Leases
 from eventlake.control.ledger import Entry, IndexFile, LakeFile, Ledger, LoadedFile, TableFiles
 from eventlake.errors import OvertakenError
+from eventlake.storage.base import StoredFile
 
 
 @pytest.fixture
@@ -106,6 +107,18 @@ def expected_of_first() -> tuple[object, ...]:
         [index_file("a.ids"), index_file("b.ids")],
         [("a.bad", "src1", "1"), ("b.bad", "src1", "1")],
     )
+
+
+
+def test_of_a_long_history_only_the_files_asked_for_are_told(ledger: Ledger, record: Record) -> None:
+    files = [raw_file(f"{number}.gz") for number in range(25)]
+    record(Entry("1", "src1", 5, [], raw_files=files))
+    record(Entry("2", "src2", 5, [], raw_files=[raw_file("other.gz", "src2")]))
+    asked = ["other.gz", *(file.path for file in files[:21]), "new.gz"]
+    for at_once in (1, 7, 22, 23, 100):
+        found = ledger.loaded("src1", asked, at_once=at_once)
+        assert found == {file.path: StoredFile(file.path, 100, "etag") for file in files[:21]}
+    assert ledger.loaded("src1", []) == {}
 
 
 def test_each_source_has_what_its_runs_recorded_however_often(ledger: Ledger, record: Record) -> None:

@@ -1,6 +1,6 @@
 """Where query engines learn which tables exist."""
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple, Protocol
 
@@ -8,6 +8,8 @@ from eventlake.schema.evolve import Column, TableSchema
 from eventlake.schema.types import ColumnType
 
 SYSTEM_DATABASE = "__segment_datalake"
+
+Among = Collection[tuple[str, ...]] | None
 
 
 @dataclass(frozen=True)
@@ -66,8 +68,8 @@ class Catalog(Protocol):
     def tables(self, source_id: str | None = None) -> list[CatalogTable]:
         """All tables, or those of one source, in order of their names."""
 
-    def partitions(self, database: str, table: str) -> list[tuple[str, ...]]:
-        """The values of a table's partitions, in order."""
+    def partitions(self, database: str, table: str, among: Among = None) -> list[tuple[str, ...]]:
+        """The values of a table's partitions, in order: of all, or of those among some."""
 
     def history(self, database: str, table: str) -> list[SchemaEvent]:
         """When each column came or changed its type, and in which run; oldest first."""

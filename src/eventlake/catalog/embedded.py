@@ -1,16 +1,20 @@
 """The catalog that needs no server: tables in the workspace database."""
 
 import json
-from collections.abc import Collection, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import sqlalchemy as sa
 
-from eventlake.catalog.base import CatalogTable, SchemaEvent, TableChange
+from eventlake.catalog.base import Among, CatalogTable, SchemaEvent, TableChange
 from eventlake.schema.evolve import Column, TableSchema
 from eventlake.schema.types import ColumnType
 
 metadata = sa.MetaData()
+
+_AT_ONCE = 1000  # names that a query asks for
+_TYPES = {kind.value: kind for kind in ColumnType}
+_TABLE_OF = (("lake", "lake"), ("database", "database"), ("table", "name"))  # how columns name their table
 
 
 class _AnyText(sa.TypeDecorator[str]):
@@ -91,15 +95,21 @@ class EmbeddedCatalog:
 
     def tables(self, source_id: str | None = None) -> list[CatalogTable]:
         query = sa.select(_tables).where(self._is_here).order_by(_tables.c.database, _tables.c.name)
-        columns_query = sa.select(_columns).where(_columns.c.lake == self._lake).order_by(_columns.c.position)
+        of_table = sa.and_(*(_columns.c[a] == _tables.c[b] for a, b in _TABLE_OF))
+        columns_query = (
+            sa.select(_columns.c.database, _columns.c.table, _columns.c.name, _columns.c.type, _columns.c.pointer)
+            .join(_tables, of_table)
+            .where(self._is_here)
+            .order_by(_columns.c.position)
+        )
         if source_id is not None:
             query = query.where(_tables.c.source_id == source_id)
+            columns_query = columns_query.where(_tables.c.source_id == source_id)
         with self._engine.connect() as connection:
             rows = connection.execute(query).all()
             columns: dict[tuple[str, str], list[Column]] = {}
-            for row in connection.execute(columns_query):
-                column = Column(row.name, ColumnType(row.type), row.pointer)
-                columns.setdefault((row.database, row.table), []).append(column)
+            for database, table, name, kind, pointer in connection.execute(columns_query):
+                columns.setdefault((database, table), []).append(Column(name, _TYPES[kind], pointer))
         return [
             CatalogTable(
                 row.database,
@@ -113,10 +123,16 @@ class EmbeddedCatalog:
             for row in rows
         ]
 
-    def partitions(self, database: str, table: str) -> list[tuple[str, ...]]:
+    def partitions(self, database: str, table: str, among: Among = None) -> list[tuple[str, ...]]:
         query = sa.select(_partitions.c.partition).where(self._of(_partitions, database, table)).order_by("partition")
         with self._engine.connect() as connection:
-            return [tuple(json.loads(text)) for text in connection.scalars(query)]
+            if among is None:
+                return [tuple(json.loads(text)) for text in connection.scalars(query)]
+            texts = [json.dumps(values) for values in among]
+            query = query.where(_partitions.c.partition.in_(sa.bindparam("some")))
+            parts = (texts[start : start + _AT_ONCE] for start in range(0, len(texts), _AT_ONCE))
+            found = [text for part in parts for text in connection.scalars(query, {"some": part})]
+            return [tuple(json.loads(text)) for text in sorted(found)]
 
     def history(self, database: str, table: str) -> list[SchemaEvent]:
         query = (
@@ -131,7 +147,7 @@ class EmbeddedCatalog:
     def apply(self, changes: Sequence[TableChange], *, run_id: str, at: int) -> None:
         with self._engine.begin() as connection:
             self._make_tables(connection, changes, run_id, at)
-            types = self._types(connection, {change.database for change in changes})
+            types = self._types(connection, changes)
             new: list[dict[str, Any]] = []
             events: list[dict[str, Any]] = []
             partitions: list[dict[str, Any]] = []
@@ -157,12 +173,20 @@ class EmbeddedCatalog:
             _insert_missing(connection, _history, events)
             _insert_missing(connection, _partitions, partitions)
 
-    def _types(self, connection: sa.Connection, databases: Collection[str]) -> dict[tuple[str, str], dict[str, str]]:
-        """The types of all columns, by database and table."""
-        query = sa.select(_columns).where(_columns.c.lake == self._lake, _columns.c.database.in_(databases))
+    def _types(
+        self, connection: sa.Connection, changes: Sequence[TableChange]
+    ) -> dict[tuple[str, str], dict[str, str]]:
+        """The types of the columns of tables that change, by database and table."""
+        query = sa.select(_columns.c.database, _columns.c.table, _columns.c.name, _columns.c.type).where(
+            _columns.c.lake == self._lake,
+            _columns.c.database.in_(sorted({change.database for change in changes})),
+            _columns.c.table.in_(sa.bindparam("some")),
+        )
         types: dict[tuple[str, str], dict[str, str]] = {}
-        for row in connection.execute(query):
-            types.setdefault((row.database, row.table), {})[row.name] = row.type
+        tables = sorted({change.table for change in changes})
+        for start in range(0, len(tables), _AT_ONCE):
+            for database, table, name, kind in connection.execute(query, {"some": tables[start : start + _AT_ONCE]}):
+                types.setdefault((database, table), {})[name] = kind
         return types
 
     def _retype(self, connection: sa.Connection, change: TableChange, column: str, new_type: str) -> None:

@@ -12,7 +12,7 @@ from eventlake.aws.refusals import code_of
 from eventlake.aws.service import Service
 from eventlake.aws.session import AwsOptions
 from eventlake.catalog import glue_tables
-from eventlake.catalog.base import SYSTEM_DATABASE, CatalogTable, SchemaEvent, TableChange
+from eventlake.catalog.base import SYSTEM_DATABASE, Among, CatalogTable, SchemaEvent, TableChange
 from eventlake.catalog.glue_tables import Described
 from eventlake.errors import InvalidSettingsError, TransientError
 from eventlake.lake.layout import REPORTS
@@ -103,7 +103,7 @@ class GlueCatalog:
         ours = [table for table in found if source_id in (None, table.source_id)]
         return sorted(ours, key=lambda table: (table.database, table.name))
 
-    def partitions(self, database: str, table: str) -> list[Values]:
+    def partitions(self, database: str, table: str, among: Among = None) -> list[Values]:
         try:
             place = {"DatabaseName": database, "TableName": table}
             pages = self._pages("get_partitions", "Partitions", **place, ExcludeColumnSchema=True)
@@ -112,7 +112,7 @@ class GlueCatalog:
             if code_of(error) != _GONE:
                 raise
             return []
-        return sorted(found)
+        return sorted(found if among is None else set(found).intersection(among))
 
     def history(self, database: str, table: str) -> list[SchemaEvent]:
         found = self._table(database, table)

@@ -7,7 +7,7 @@ read, and a table that got lost there comes back with the next run that writes t
 from collections.abc import Sequence
 from dataclasses import replace
 
-from eventlake.catalog.base import Catalog, CatalogTable, SchemaEvent, TableChange, unchanged
+from eventlake.catalog.base import Among, Catalog, CatalogTable, SchemaEvent, TableChange, unchanged
 from eventlake.errors import PartitionMismatchError
 
 
@@ -36,8 +36,8 @@ class MirroredCatalog:
     def tables(self, source_id: str | None = None) -> list[CatalogTable]:
         return self._truth.tables(source_id)
 
-    def partitions(self, database: str, table: str) -> list[tuple[str, ...]]:
-        return self._truth.partitions(database, table)
+    def partitions(self, database: str, table: str, among: Among = None) -> list[tuple[str, ...]]:
+        return self._truth.partitions(database, table, among)
 
     def history(self, database: str, table: str) -> list[SchemaEvent]:
         return self._truth.history(database, table)

@@ -1,6 +1,5 @@
 """The reports of runs, where people and programs look for them: in the lake and in the workspace database."""
 
-import itertools
 from typing import Any
 
 from eventlake.control.connections import Connection
@@ -31,8 +30,6 @@ def save_delay(lake: Lake, run_id: str, lines: list[dict[str, Any]]) -> None:
 
 def write_late_reports(lake: Lake, connection: Connection, mine: str) -> None:
     """Write the reports of the last failures that had no place to go, as on a full disk."""
-    runs = lake.runs.latest(1000, connection.source.id)
-    earlier = (run for run in runs if run.run_id != mine and run.status != "running")
-    for run in itertools.takewhile(lambda run: run.status == "failed", earlier):
-        if run.report and lake.storage.stat(report.path(run.report[0])) is None:
+    for run in lake.runs.failed_last(connection.source.id):
+        if run.run_id != mine and run.report and lake.storage.stat(report.path(run.report[0])) is None:
             save_report(lake, run.report)

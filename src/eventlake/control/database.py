@@ -55,7 +55,7 @@ runs = sa.Table(
     sa.Column("lake", sa.String, nullable=False),
     sa.Column("source_id", sa.ForeignKey("sources.id"), nullable=False, index=True),
     sa.Column("kind", sa.String, nullable=False),
-    sa.Column("status", sa.String, nullable=False),  # running, finished, failed
+    sa.Column("status", sa.String, nullable=False, index=True),  # running, finished, failed
     sa.Column("step", sa.String, nullable=False),
     sa.Column("started_at", sa.BigInteger, nullable=False),
     sa.Column("finished_at", sa.BigInteger),
@@ -96,7 +96,7 @@ data_files = sa.Table(
     sa.Column("digest", sa.String, nullable=False),
     sa.Column("first_received", sa.BigInteger, nullable=False),
     sa.Column("last_received", sa.BigInteger, nullable=False),
-    sa.Column("run_id", sa.String, nullable=False),
+    sa.Column("run_id", sa.String, nullable=False, index=True),
 )
 
 index_files = sa.Table(
@@ -105,7 +105,7 @@ index_files = sa.Table(
     sa.Column("lake", sa.String, primary_key=True),
     sa.Column("path", sa.String, primary_key=True),
     sa.Column("source_id", sa.String, nullable=False, index=True),
-    sa.Column("run_id", sa.String, nullable=False),
+    sa.Column("run_id", sa.String, nullable=False, index=True),
     sa.Column("synced_at", sa.BigInteger, nullable=False),
     sa.Column("messages", sa.BigInteger, nullable=False),
     sa.Column("checksum", sa.String, nullable=False),
@@ -117,7 +117,7 @@ quarantine_files = sa.Table(
     sa.Column("lake", sa.String, primary_key=True),
     sa.Column("path", sa.String, primary_key=True),
     sa.Column("source_id", sa.String, nullable=False, index=True),
-    sa.Column("run_id", sa.String, nullable=False),
+    sa.Column("run_id", sa.String, nullable=False, index=True),
 )
 
 dropped_tables = sa.Table(  # the rules that keep tables out

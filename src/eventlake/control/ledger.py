@@ -1,6 +1,6 @@
 """What is in a lake: which raw files were loaded, and which files hold their rows."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple
 
 import msgspec
@@ -11,6 +11,7 @@ from eventlake.control import database as db
 from eventlake.control.admission import Decisions
 from eventlake.control.leases import Hold
 from eventlake.errors import OvertakenError
+from eventlake.storage.base import StoredFile
 
 
 class LoadedFile(NamedTuple):
@@ -102,6 +103,18 @@ class Ledger:
     def raw_files(self, source_id: str) -> dict[str, LoadedFile]:
         """The raw files of a source that were loaded, by path."""
         return {row["path"]: LoadedFile(**row) for row in self._select(db.raw_files, source_id=source_id)}
+
+    def loaded(self, source_id: str, paths: Sequence[str], *, at_once: int = 1000) -> dict[str, StoredFile]:
+        """Which of these raw files were loaded, as they were then: of a long history only what is asked for is read."""
+        table, found = db.raw_files, {}
+        query = sa.select(table.c.path, table.c.size, table.c.etag).where(
+            table.c.lake == self._lake, table.c.source_id == source_id, table.c.path.in_(sa.bindparam("some"))
+        )
+        with self._engine.connect() as connection:
+            for start in range(0, len(paths), at_once):
+                for row in connection.execute(query, {"some": paths[start : start + at_once]}):
+                    found[row[0]] = StoredFile(*row)
+        return found
 
     def data_files(self, source_id: str, table_key: str | None = None) -> list[LakeFile]:
         of_table = {} if table_key is None else {"table_key": table_key}

@@ -46,6 +46,13 @@ class History:
         """The newest runs, newest first; all of them if there is no limit."""
         return self._select(*([db.runs.c.source_id == source_id] if source_id else []), limit=limit)
 
+    def failed_last(self, source_id: str) -> list[Run]:
+        """The runs of a source that failed since the last one that finished."""
+        of_source = db.runs.c.source_id == source_id
+        query = sa.select(sa.func.max(db.runs.c.run_id)).where(*self._here(), of_source, db.runs.c.status == "finished")
+        later = db.runs.c.run_id > sa.func.coalesce(query.scalar_subquery(), "")
+        return self._select(of_source, db.runs.c.status == "failed", later)
+
     def ids_of(self, source_id: str) -> set[str]:
         """The ids of all runs of a source."""
         query = sa.select(db.runs.c.run_id).where(*self._here(), db.runs.c.source_id == source_id)

@@ -1,13 +1,15 @@
 """Which raw files a run takes. Never by a time cursor: a file is taken if and only if the ledger does not have it."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
-from eventlake.control.ledger import IndexFile
+from eventlake.archive import layout
+from eventlake.control.ledger import IndexFile, LoadedFile
 from eventlake.storage.base import StoredFile
-from eventlake.sync.index import within
+from eventlake.sync.index import Index, within
 from eventlake.sync.jobs import Job
 from eventlake.sync.state import LakeState
+from eventlake.sync.work import Work
 from eventlake.tasks.scope import Mode
 from eventlake.tasks.staged import RawFile
 
@@ -19,40 +21,45 @@ class Found:
     gone: int = 0  # raw files of a replay that are no longer in the archive
 
 
-def discover(job: Job, state: LakeState, archive: Iterable[StoredFile]) -> Found:
+def discover(work: Work, state: LakeState) -> Found:
     """What a run takes of the raw files that are in the archive now."""
-    return _unloaded(job, state, archive) if job.mode is Mode.SYNC else _loaded(job, state, archive)
+    job, ledger, source_id = work.job, work.lake.ledger, work.job.connection.source.id
+    archive = list(layout.raw_files(work.lake.archive, source_id))
+    if job.mode is Mode.SYNC:
+        return unloaded(job, state.index, archive, ledger.loaded(source_id, [file.path for file in archive]))
+    return loaded(job, state.index, archive, ledger.raw_files(source_id))
 
 
-def _unloaded(job: Job, state: LakeState, archive: Iterable[StoredFile]) -> Found:
+def unloaded(job: Job, index: Index, archive: Iterable[StoredFile], before: Mapping[str, StoredFile]) -> Found:
+    """The files that were not loaded before, or have changed since."""
     files: list[RawFile] = []
     seen_before = False
     for stored in archive:
-        loaded = state.raw_files.get(stored.path)
-        if loaded is None or (loaded.size, loaded.etag) != (stored.size, stored.etag):
+        known = before.get(stored.path)
+        if stored != known:
             files.append(RawFile(len(files), *stored))
-            seen_before |= loaded is not None
+            seen_before |= known is not None
     # A file that was loaded and then changed may hold events of any age that are in the lake already.
     days = None if seen_before else job.connection.settings.lookback_days
-    return Found(files, within(state.index.sound, days))
+    return Found(files, within(index.sound, days))
 
 
-def _loaded(job: Job, state: LakeState, archive: Iterable[StoredFile]) -> Found:
+def loaded(job: Job, index: Index, archive: Iterable[StoredFile], before: Mapping[str, LoadedFile]) -> Found:
     """The files that were loaded, as far as they can hold events that the job wants."""
     present = {stored.path: stored for stored in archive}
     files: list[RawFile] = []
     gone = 0
-    for path, loaded in sorted(state.raw_files.items()):
-        left_out = loaded.quarantined or loaded.blocked
+    for path, file in sorted(before.items()):
+        left_out = file.quarantined or file.blocked
         if job.only_left_out and not left_out:
             continue
-        if loaded.first_received is None or loaded.last_received is None:
+        if file.first_received is None or file.last_received is None:
             if not left_out:
                 continue
-        elif job.scope and (loaded.last_received < job.scope.start or loaded.first_received >= job.scope.stop):
+        elif job.scope and (file.last_received < job.scope.start or file.first_received >= job.scope.stop):
             continue
         if path in present:
             files.append(RawFile(len(files), *present[path]))
         else:
             gone += 1
-    return Found(files, state.index.sound, gone)
+    return Found(files, index.sound, gone)

@@ -22,7 +22,7 @@ from eventlake.tasks.dedupe import Count
 from eventlake.tasks.scope import Mode
 
 Partitions = Mapping[str, Collection[tuple[str, ...]]]
-"""The partitions that tables have before a run, by table key."""
+"""Which of the partitions that a run writes are there before, by table key."""
 
 
 def manifest_of(
@@ -145,9 +145,7 @@ def _loaded_files(source_id: str, run_id: str, outcome: Outcome) -> list[LoadedF
 def _table_changes(state: LakeState, job: Job, outcome: Outcome) -> list[TableChange]:
     dialect = job.connection.dialect
     names = {(table.database, table.name) for table in state.tables.values()}
-    partitions: dict[str, set[tuple[str, ...]]] = {}
-    for part in outcome.published:
-        partitions.setdefault(part.table_key, set()).update(file.partition for file in part.files)
+    partitions = outcome.partitions
     rescued = {part.table_key for part in outcome.published if part.rescued.total()}
     changes = []
     for plan in outcome.plans:
@@ -186,8 +184,9 @@ def _dropped(state: LakeState, job: Job, changes: Collection[TableChange]) -> li
 def _table_lines(job: Job, partitions: Partitions, outcome: Outcome) -> list[report.TableLine]:
     dialect = job.connection.dialect
     lines = []
+    published = outcome.by_table
     for plan in outcome.plans:
-        parts = [part for part in outcome.published if part.table_key == plan.table_key]
+        parts = published.get(plan.table_key, [])
         written = {file.partition for part in parts for file in part.files}
         count = outcome.accounts.tables.get(plan.table_key, Count())
         if not written and not count.duplicates:

@@ -24,6 +24,19 @@ class Outcome(NamedTuple):
     replaced: list[LakeFile]  # data files that the new ones take the place of
 
     @property
+    def by_table(self) -> dict[str, list[Published]]:
+        """What was published of each table, by its key."""
+        found: dict[str, list[Published]] = {}
+        for part in self.published:
+            found.setdefault(part.table_key, []).append(part)
+        return found
+
+    @property
+    def partitions(self) -> dict[str, set[tuple[str, ...]]]:
+        """Those that were written, by table key."""
+        return {key: {file.partition for part in parts for file in part.files} for key, parts in self.by_table.items()}
+
+    @property
     def rescued(self) -> int:
         """Values that did not fit their columns."""
         return sum(sum(part.rescued.values()) for part in self.published)

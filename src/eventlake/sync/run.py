@@ -11,7 +11,6 @@ from contextlib import AbstractContextManager, ExitStack, contextmanager, suppre
 from dataclasses import replace
 from typing import Any
 
-from eventlake.archive import layout as archive
 from eventlake.commit.commit import fulfil, promise
 from eventlake.commit.manifest import Manifest
 from eventlake.commit.ownership import refuse_unknown
@@ -88,7 +87,7 @@ def run(
 
 def _produced(work: Work, state: LakeState) -> Outcome:
     """All that a run makes of raw files, in its staging folder."""
-    found = discover(work.job, state, archive.raw_files(work.lake.archive, work.job.connection.source.id))
+    found = discover(work, state)
     staged = stage(work, state, found)
     kept = dedupe(work, state, found, staged)
     plans = plan(work.job, state, staged, kept)
@@ -103,8 +102,8 @@ def _manifest(work: Work, state: LakeState, head: report.RunHead, outcome: Outco
     outcome = outcome or _produced(work, state)
     lake, dialect = work.lake, work.job.connection.dialect
     partitions = {
-        plan.table_key: lake.catalog.partitions(dialect.database, dialect.table_name(plan.table_key))
-        for plan in outcome.plans
+        key: lake.catalog.partitions(dialect.database, dialect.table_name(key), written)
+        for key, written in outcome.partitions.items()
     }
     return manifest_of(work.job, state, partitions, head, outcome, lake.clock.now_ns())
 

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from eventlake.catalog.base import CatalogTable
 from eventlake.control.admission import RefusedTable
-from eventlake.control.ledger import LakeFile, LoadedFile
+from eventlake.control.ledger import LakeFile
 from eventlake.errors import InvalidSettingsError
 from eventlake.lake.layout import INDEX
 from eventlake.schema.evolve import TableSchema
@@ -21,7 +21,6 @@ class LakeState:
 
     tables: Mapping[str, CatalogTable]  # by key
     taken: frozenset[str]  # names in the database that belong to tables which are not ours
-    raw_files: Mapping[str, LoadedFile]  # that were loaded, by path
     data_files: list[LakeFile]  # empty if a run looks at none
     index: Index
     refused: list[RefusedTable]  # before
@@ -64,7 +63,6 @@ def read_state(lake: Lake, job: Job) -> LakeState:
     return LakeState(
         tables={table.table_key: table for table in lake.catalog.tables(source_id)},
         taken=taken,
-        raw_files=lake.ledger.raw_files(source_id),
         data_files=lake.ledger.data_files(source_id) if looks_at_data else [],
         index=index,
         refused=lake.admission.refused(source_id),
