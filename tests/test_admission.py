@@ -22,8 +22,8 @@ from eventlake.runners.spark import SparkRunner
 from eventlake.storage.local import LocalStorage
 from eventlake.sync import jobs
 from eventlake.sync.run import run
-from eventlake.sync.stage import Room, Staged, tables_within
-from eventlake.tasks.staged import HOURS_COUNTED, StagedTable
+from eventlake.sync.stage import Room, Staged, StagedTable, tables_within
+from eventlake.tasks.staged import HOURS_COUNTED
 from eventlake.workspace import Workspace
 from test_laws import all_rows, balanced, new_lake
 

@@ -8,6 +8,7 @@ import pytest
 
 from conftest import InProcess, Lake, track
 from eventlake.errors import InternalError
+from eventlake.lake.segments import packed, unpacked
 from eventlake.sync.books import Books, close, total
 from eventlake.sync.dedupe import Kept
 from eventlake.sync.stage import Staged
@@ -43,7 +44,11 @@ def lose_a_line(result: StageResult) -> None:
 
 
 def lose_a_segment(result: StageResult) -> None:
-    result.tables["track_a"].segments.pop()
+    """One of two that track_a has."""
+    tables = unpacked(result.tables).segments()
+    if "track_b" in tables:
+        del tables["track_a"], result.news["track_a"]
+        result.tables = packed(tables)
 
 
 def lose_a_row(published: Any) -> None:
@@ -83,7 +88,6 @@ def index_others(result: Any) -> None:
     ("step", "change"),
     [
         ("stage", lose_a_line),
-        ("stage", lose_a_segment),
         ("publish", lose_a_row),
         ("dedupe", forget_a_duplicate),
         ("dedupe", move_a_row_to_another_file),
@@ -98,6 +102,17 @@ def test_nothing_is_published_when_something_is_missing(
 ) -> None:
     lake = Lake(tmp_path / "workspace", Dishonest(step, change))
     lake.put(track("A", "m1"), track("A", "m1"), track("B", "m2"))
+    refused(lake, loaded=2)
+
+
+def test_nothing_is_published_when_a_piece_of_a_table_is_missing(tmp_path: Path) -> None:
+    lake = Lake(tmp_path / "workspace", Dishonest("stage", lose_a_segment))
+    lake.put(track("A", "m1"), track("B", "m2"))
+    lake.put(track("A", "m3"))
+    refused(lake, loaded=3)
+
+
+def refused(lake: Lake, loaded: int) -> None:
     with pytest.raises(InternalError, match="do not balance"):
         lake.sync()
     assert lake.data_files() == []
@@ -109,7 +124,7 @@ def test_nothing_is_published_when_something_is_missing(
     assert failed.report[0]["error_code"] == "internal_error"
 
     lake.runner = InProcess()
-    assert lake.sync()[0]["books"]["loaded"] == 2
+    assert lake.sync()[0]["books"]["loaded"] == loaded
 
 
 # The rules, on small books

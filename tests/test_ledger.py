@@ -109,7 +109,6 @@ def expected_of_first() -> tuple[object, ...]:
     )
 
 
-
 def test_of_a_long_history_only_the_files_asked_for_are_told(ledger: Ledger, record: Record) -> None:
     files = [raw_file(f"{number}.gz") for number in range(25)]
     record(Entry("1", "src1", 5, [], raw_files=files))

@@ -7,7 +7,9 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from eventlake.lake.staging import IdSegment, Segment
+from eventlake.lake import segments
+from eventlake.lake.segments import Segment, records_of, rows_of, segments_in
+from eventlake.lake.staging import IdSegment
 from eventlake.schema import declared
 from eventlake.schema.declared import TypeRules
 from eventlake.schema.evolve import Sighting, TableSchema
@@ -15,9 +17,9 @@ from eventlake.schema.tallies import Tally
 from eventlake.schema.types import ColumnType, Seen
 from eventlake.sync.plan import TablePlan, plan_table
 from eventlake.sync.shares import ShareSizes, dedupe_shares, packed, publish_tasks, stage_tasks
-from eventlake.sync.stage import Room, Staged, combine, tables_within
+from eventlake.sync.stage import Room, Staged, StagedTable, combine, tables_within
 from eventlake.tasks.publish import TableShare
-from eventlake.tasks.staged import HOURS_COUNTED, FileCount, RawFile, StagedTable, StageResult
+from eventlake.tasks.staged import HOURS_COUNTED, FileCount, News, RawFile, StageResult
 
 SIZES = st.integers(0, 100) | st.integers(0, 1 << 30)
 LIMITS = ShareSizes()
@@ -110,10 +112,10 @@ def plan_of(name: str) -> TablePlan:
 def staged_tables(tables: dict[str, list[int]]) -> Staged:
     """Tables with segments of so many rows, spread over three staged files."""
     staged = Staged()
-    for name, segments in tables.items():
+    for name, sizes in tables.items():
         table = staged.tables[name] = StagedTable()
-        for number, rows in enumerate(segments):
-            table.segments.append(Segment(f"staged-{number % 3}", number * 100, 100, 200, table.rows, rows))
+        for number, rows in enumerate(sizes):
+            table.segments += records_of([Segment(number % 3, rows, table.rows, 100, 200, number * 100)])
             table.rows += rows
     return staged
 
@@ -129,7 +131,7 @@ def shared_out(
     old = carry_from or {}
     tables = [
         (
-            TableShare(plan.table_key, plan.columns, (), tuple(old.get(plan.table_key, ()))),
+            TableShare(plan.table_key, plan.columns, b"", tuple(old.get(plan.table_key, ()))),
             staged.tables.get(plan.table_key, StagedTable()).segments,
         )
         for plan in plans
@@ -150,8 +152,8 @@ def test_every_segment_is_published_by_exactly_one_task(
     tasks = shared_out(plans, staged, parallelism, carry_from=carry_from)
     published = [share for task in tasks for share in task]
     assert all(tasks)
-    assert Counter((share.table_key, segment) for share in published for segment in share.segments) == Counter(
-        (name, segment) for name, table in staged.tables.items() for segment in table.segments
+    assert Counter((share.table_key, segment) for share in published for segment in segments_in(share.segments)) == (
+        Counter((name, segment) for name, table in staged.tables.items() for segment in segments_in(table.segments))
     )
     assert Counter((share.table_key, file) for share in published for file in share.carry_from) == Counter(
         (name, file) for name, files in carry_from.items() for file in files
@@ -167,10 +169,10 @@ def test_only_a_large_table_is_split(tables: dict[str, list[int]], parallelism: 
     shares = [share for task in shared_out([plan_of(name) for name in tables], staged, parallelism) for share in task]
     least, most = LIMITS.fewest_rows_per_share, LIMITS.most_rows_per_share
     for name, table in staged.tables.items():
-        sizes = [sum(segment.rows for segment in share.segments) for share in shares if share.table_key == name]
+        sizes = [rows_of(share.segments) for share in shares if share.table_key == name]
         assert len(sizes) == 1 or table.rows > least
         assert sum(size < least for size in sizes) <= 1
-        largest = max((segment.rows for segment in table.segments), default=0)
+        largest = max((segment.rows for segment in segments_in(table.segments)), default=0)
         assert all(size < most + largest for size in sizes if size)
 
 
@@ -193,9 +195,7 @@ def test_a_table_is_split_so_that_every_core_has_a_few_shares_of_it_which_fit_in
     sizes = ShareSizes(fewest_rows_per_share=10, most_rows_per_share=40)
     staged = staged_tables({"track_a": [1] * rows})
     made = shared_out([plan_of("track_a")], staged, 2, sizes=sizes)
-    assert sorted(
-        (sum(segment.rows for segment in share.segments) for task in made for share in task), reverse=True
-    ) == (shares)
+    assert sorted((rows_of(share.segments) for task in made for share in task), reverse=True) == shares
     assert len(made) == tasks
 
 
@@ -212,15 +212,15 @@ def test_the_first_share_of_a_table_tells_which_files_to_carry_from_and_all_the_
     sizes = ShareSizes(fewest_rows_per_share=10, most_rows_per_share=10)
     staged = staged_tables({"track_a": [10, 10], "track_b": [10]})
     plans = [plan_of("track_a"), plan_of("track_b")]
-    whole = TableShare("track_a", plans[0].columns, (), ("old.parquet",), (("track_a",),), 7, is_in_scope=False)
-    other = TableShare("track_b", plans[1].columns, ())
+    whole = TableShare("track_a", plans[0].columns, b"", ("old.parquet",), (("track_a",),), 7, is_in_scope=False)
+    other = TableShare("track_b", plans[1].columns, b"")
     tables = [(whole, staged.tables["track_a"].segments), (other, staged.tables["track_b"].segments)]
     tasks = publish_tasks(tables, 1, sizes)
-    first, second = staged.tables["track_a"].segments
-    assert sorted((share for task in tasks for share in task), key=lambda share: (share[0], share[2])) == [
-        whole._replace(segments=(first,)),
-        whole._replace(segments=(second,), carry_from=()),
-        other._replace(segments=tuple(staged.tables["track_b"].segments)),
+    first, second = segments_in(staged.tables["track_a"].segments)
+    assert sorted((share for task in tasks for share in task), key=lambda share: (share[0], not share.carry_from)) == [
+        whole._replace(segments=records_of([first])),
+        whole._replace(segments=records_of([second]), carry_from=()),
+        other._replace(segments=bytes(staged.tables["track_b"].segments)),
     ]
 
 
@@ -228,25 +228,29 @@ def test_the_segments_of_a_share_are_read_file_by_file() -> None:
     tables = {"track_a": [10] * 9}
     ((share,),) = shared_out([plan_of("track_a")], staged_tables(tables), 4)
     assert isinstance(share, TableShare)
-    assert list(share.segments) == sorted(share.segments)
+    places = [(segment.file, segment.offset) for segment in segments_in(share.segments)]
+    assert places == sorted((number % 3, number * 100) for number in range(9))
 
 
 # What the tasks found
 
 
 def result(number: int, table: str, rows: int, seen: Seen) -> StageResult:
-    staged = StagedTable(
-        rows=rows,
-        segments=[Segment(f"staged-{number}", 0, 1, 1, 0, rows)],
-        evidence={"a": Sighting(seen, rows, f"/{number}")},
-    )
     return StageResult(
         files=[FileCount(RawFile(number, f"{number}.gz", 1, "e"), lines=rows, error="torn" if number == 3 else None)],
-        tables={table: staged},
+        staged=f"staged-{number}",
+        tables=segments.packed({table: [Segment(0, rows, 0, 1, 1, number)]}),
+        news={table: News({"a": Sighting(seen, rows, f"/{number}")})},
         id_segments=[IdSegment(f"staged-{number}", 1, rows)],
         quarantine=f"quarantine-{number}" if number % 2 else None,
         refused_tables=Counter(track_z=1),
     )
+
+
+def places(staged: Staged, name: str) -> list[tuple[str, int, int]]:
+    """Where the rows of a table are: staged files, places in them, and how many rows."""
+    found = segments_in(staged.tables[name].segments)
+    return sorted((staged.paths[segment.file], segment.offset, segment.rows) for segment in found)
 
 
 @given(
@@ -264,32 +268,31 @@ def test_the_order_in_which_tasks_finish_does_not_matter(parts: list[tuple[str, 
     whole, mixed = combined(numbers), combined(dice.sample(numbers, len(numbers)))
     assert whole.files == mixed.files
     assert [count.file.number for count in whole.files] == numbers
-    assert whole.paths == mixed.paths
+    assert sorted(whole.paths) == sorted(mixed.paths)
     assert whole.messages == mixed.messages == sum(rows for _, rows, _ in parts)
     assert whole.failed_files == mixed.failed_files == frozenset({3} & set(numbers))
     assert sorted(whole.quarantine) == sorted(mixed.quarantine)
     for name, table in whole.tables.items():
         assert table.evidence == mixed.tables[name].evidence
-        assert sorted(table.segments) == sorted(mixed.tables[name].segments)
+        assert places(whole, name) == places(mixed, name)
         assert table.rows == mixed.tables[name].rows
 
 
 def test_all_that_tasks_found_is_found_by_the_run() -> None:
     parts = [result(2, "page", 3, Seen.INTEGER), result(1, "page", 4, Seen.TEXT), result(0, "track_a", 5, Seen.TEXT)]
-    parts[0].tables["page"].hours = {1, 2}
-    parts[1].tables["page"].hours = {2, 3}
+    parts[0].news["page"].hours = {1, 2}
+    parts[1].news["page"].hours = {2, 3}
     parts[0].refused_tables["track_y"] = 2
     parts[0].one_by_one, parts[2].one_by_one = "A", "B"
     whole = combine(parts)
     assert [count.file.number for count in whole.files] == [0, 1, 2]
-    assert whole.tables["page"] == StagedTable(
-        7,
-        parts[0].tables["page"].segments + parts[1].tables["page"].segments,
-        {"a": Sighting(Seen.INTEGER | Seen.TEXT, 7, "/1")},
-        {1, 2, 3},
-    )
-    assert whole.tables["track_a"] == parts[2].tables["track_a"]
-    assert whole.paths == ("staged-0", "staged-1", "staged-2")
+    page = whole.tables["page"]
+    assert (page.rows, page.hours) == (7, {1, 2, 3})
+    assert page.evidence == {"a": Sighting(Seen.INTEGER | Seen.TEXT, 7, "/1")}
+    assert whole.tables["track_a"].evidence == parts[2].news["track_a"].evidence
+    assert places(whole, "page") == [("staged-1", 1, 4), ("staged-2", 2, 3)]
+    assert places(whole, "track_a") == [("staged-0", 0, 5)]
+    assert whole.paths == ["staged-2", "staged-1", "staged-0"]
     assert sorted(segment.messages for segment in whole.id_segments) == [3, 4, 5]
     assert whole.quarantine == ["quarantine-1"]
     assert whole.refused_tables == {"track_z": 3, "track_y": 2}

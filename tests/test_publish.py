@@ -16,7 +16,8 @@ from eventlake.events import instants
 from eventlake.lake import ids
 from eventlake.lake.dialects import SegmentDialect
 from eventlake.lake.parquet import FileSizes
-from eventlake.lake.staging import Segment, StagedFile
+from eventlake.lake.segments import Segment, records_of, segments_in
+from eventlake.lake.staging import StagedFile
 from eventlake.reading import exact_json
 from eventlake.reading.flatten import TableColumns
 from eventlake.reading.route_buffer import RouteBuffer
@@ -34,6 +35,7 @@ COLUMNS = (
     Column("d", ColumnType.DECIMAL, "/d"),
     Column("product_id", ColumnType.STRING, "/productId"),
 )
+STAGED = ("s0", "s1")
 DAY = 20_000 * 86_400_000_000
 Lost = tuple[int, int, bool]  # staged file, message, whether it has rows in the tables of a replay
 
@@ -47,7 +49,7 @@ def message(number: int, **fields: Any) -> dict[str, Any]:
     return {"messageId": f"m{number}", **fields}
 
 
-def stage(storage: LocalStorage, path: str, *chunks: Sequence[dict[str, Any] | bytes]) -> tuple[Segment, ...]:
+def stage(storage: LocalStorage, path: str, *chunks: Sequence[dict[str, Any] | bytes]) -> bytes:
     """Stage events of one table, one segment for each chunk."""
     segments: list[Segment] = []
     rows = 0
@@ -62,11 +64,12 @@ def stage(storage: LocalStorage, path: str, *chunks: Sequence[dict[str, Any] | b
                 buffer.add(event, set_aside, message_hash=bytes(16), received=received, digest=0, file=0)
             segments.append(staged.append(buffer.take().piece, rows))
             rows += len(chunk)
-    return tuple(segments)
+    number = STAGED.index(path)
+    return records_of(segment._replace(file=number) for segment in segments)
 
 
 def context(storage: LocalStorage, **changes: Any) -> PublishContext:
-    given = {"staged_paths": ("s0", "s1"), "dropped": (), "carried": (), "keep_rounded": True, **changes}
+    given = {"staged_paths": STAGED, "dropped": (), "carried": (), "keep_rounded": True, **changes}
     return PublishContext("run", storage, SegmentDialect("src", "web"), **given)
 
 
@@ -101,7 +104,7 @@ def only(storage: LocalStorage, *events: dict[str, Any] | bytes, columns: Any = 
 def test_all_rows_but_those_that_lost_are_published(storage: LocalStorage) -> None:
     segments = stage(storage, "s0", *([message(n) for n in range(start, start + 3)] for start in (0, 3, 6, 9)))
     segments += stage(storage, "s1", *([message(n) for n in range(start, start + 3)] for start in (12, 15)))
-    mixed = tuple(segments[number] for number in (4, 0, 1, 5, 2, 3))
+    mixed = records_of(segments_in(segments)[number] for number in (4, 0, 1, 5, 2, 3))
     lost = [
         dropped(storage, "dropped-1", *((0, number, False) for number in (7, 2, 6, 3)), (1, 5, False)),
         dropped(storage, "dropped-2", (0, 8, False), (0, 11, False), (2, 1, False)),
@@ -109,7 +112,7 @@ def test_all_rows_but_those_that_lost_are_published(storage: LocalStorage) -> No
     ]
     published = publish(
         context(storage, dropped=tuple(lost), sizes=PublishSizes(rows_at_once=2)),
-        [TableShare("track_a", COLUMNS, mixed), TableShare("track_b", COLUMNS, ())],
+        [TableShare("track_a", COLUMNS, mixed), TableShare("track_b", COLUMNS, b"")],
     )
     assert [(part.table_key, part.rows) for part in published] == [("track_a", 11), ("track_b", 0)]
     assert names_in(storage, published[0]) == [[f"m{n}" for n in (12, 13, 14, 0, 1, 4, 5, 15, 16, 9, 10)]]

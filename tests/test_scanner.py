@@ -18,6 +18,7 @@ from eventlake.events import instants
 from eventlake.events.envelope import reject_reason
 from eventlake.lake.dialects import SegmentDialect
 from eventlake.lake.ids import Array
+from eventlake.lake.segments import unpacked
 from eventlake.lake.staging import StagedFile, read_rows
 from eventlake.reading.flatten import TableColumns
 from eventlake.reading.route_buffer import RouteBuffer
@@ -77,7 +78,7 @@ class Reader:
             assert not set(places.tolist()) & {*self.left, *self.skipped}
             with StagedFile(self._storage, "staged") as file:
                 segment = file.append(packed, 0)
-            (content,) = self._storage.read_parts([Part(segment.path, segment.offset, segment.size)])
+            (content,) = self._storage.read_parts([Part("staged", segment.offset, segment.size)])
             staged = read_rows(content, segment, key)
             assert staged.received.tolist() == received.tolist()
             found[key] = [
@@ -330,15 +331,15 @@ def staged(folder: Path, files: list[list[bytes]], sizes: StageSizes, scope: Sco
     )
     result = stage(context, raw)
     rows: Counter[tuple[str, str]] = Counter()
-    for name, table in result.tables.items():
-        for segment in table.segments:
-            (content,) = storage.read_parts([Part(segment.path, segment.offset, segment.size)])
+    for name, segments in unpacked(result.tables).segments().items():
+        for segment in segments:
+            (content,) = storage.read_parts([Part(result.staged, segment.offset, segment.size)])
             found = read_rows(content, segment, name)
             for received, row in zip(found.received.tolist(), rows_of(found), strict=True):
                 rows[name, repr((received, sorted(row.items())))] += 1
     return Staged(
         rows,
-        {name: _without_samples(table.evidence) for name, table in result.tables.items()},
+        {name: _without_samples(news.evidence) for name, news in result.news.items()},
         [(c.lines, c.staged, c.quarantined, c.first_received, c.last_received) for c in result.files],
         sorted(pq.read_table(folder / result.quarantine).to_pylist(), key=str) if result.quarantine else [],
     )

@@ -20,6 +20,7 @@ from eventlake.lake import ids
 from eventlake.lake.dialects import SegmentDialect
 from eventlake.lake.layout import HOUR
 from eventlake.lake.quarantine import QuarantineSizes
+from eventlake.lake.segments import Segment, unpacked
 from eventlake.lake.staging import read_rows
 from eventlake.schema.types import Seen
 from eventlake.storage.base import Part, new_digest
@@ -76,6 +77,10 @@ class Row(NamedTuple):
     rescued: dict[str, Any]  # by pointer
 
 
+def segments_of(result: StageResult) -> dict[str, list[Segment]]:
+    return unpacked(result.tables).segments()
+
+
 def rows_of(storage: LocalStorage, result: StageResult, table: str) -> list[Row]:
     return list(numbered_rows(storage, result, table).values())
 
@@ -83,8 +88,8 @@ def rows_of(storage: LocalStorage, result: StageResult, table: str) -> list[Row]
 def numbered_rows(storage: LocalStorage, result: StageResult, table: str) -> dict[int, Row]:
     """The rows of a table by the numbers of their messages."""
     rows: dict[int, Row] = {}
-    for segment in result.tables[table].segments:
-        (content,) = storage.read_parts([Part(segment.path, segment.offset, segment.size)])
+    for segment in segments_of(result)[table]:
+        (content,) = storage.read_parts([Part(result.staged, segment.offset, segment.size)])
         found = read_rows(content, segment, table)
         assert len(found) == segment.rows
         for number, cells in enumerate(staged_rows.rows_of(found)):
@@ -95,7 +100,8 @@ def numbered_rows(storage: LocalStorage, result: StageResult, table: str) -> dic
                 {place.pointer: value for place, value in cells.items()},
                 {place: entry["value"] for place, entry in rescued.items()},
             )
-    assert result.tables[table].rows == len(rows)
+    told = unpacked(result.tables)
+    assert told.rows[told.tables.index(table)] == len(rows)
     return rows
 
 
@@ -110,8 +116,8 @@ class Message(NamedTuple):
 
 
 def messages(storage: LocalStorage, result: StageResult) -> Iterator[Message]:
-    tables = {ids.route_hash((name,)): name for name in result.tables}
-    rows = {name: numbered_rows(storage, result, name) for name in result.tables}
+    tables = {ids.route_hash((name,)): name for name in segments_of(result)}
+    rows = {name: numbered_rows(storage, result, name) for name in segments_of(result)}
     for segment in result.id_segments:
         with storage.open_input(segment.path) as source:
             found = ids.IdFile(source, segment.offset, tuple(ids.FIELDS)).read(ids.ALL, ids.FIELDS)
@@ -132,7 +138,7 @@ def count_of(result: StageResult, file: int) -> FileCount:
 
 
 def segment_sizes(result: StageResult, table: str = "track_a") -> list[int]:
-    return [segment.rows for segment in result.tables[table].segments]
+    return [segment.rows for segment in segments_of(result)[table]]
 
 
 @either_way
@@ -273,7 +279,7 @@ def test_as_much_is_kept_of_bad_lines_as_is_set(storage: LocalStorage) -> None:
     result = staged(storage, {0: b"not json"}, sizes)
     assert result.quarantine
     assert pq.read_table(storage.full(result.quarantine)).column("content").to_pylist() == [b"not "]
-    assert (result.tables, result.id_segments) == ({}, [])
+    assert (segments_of(result), result.news, result.id_segments) == ({}, {}, [])
 
 
 def test_every_attempt_writes_files_of_its_own(storage: LocalStorage) -> None:
@@ -309,7 +315,7 @@ def test_a_replay_takes_its_period_and_its_tables_and_counts_no_other_lines(
     of_first = [name for name in wanted if name in ("m1", "m2")]
     counts = [(len(of_first), len(of_first), 0), (len(wanted) - len(of_first) + 1, len(wanted) - len(of_first), 1)]
     assert [(count.lines, count.staged, count.quarantined) for count in result.files] == counts
-    assert set(result.tables) == {message.table for message in found}
+    assert set(segments_of(result)) == {message.table for message in found}
 
 
 @either_way
@@ -326,7 +332,7 @@ def test_lines_of_tables_that_may_not_be_are_blocked_or_kept_and_counted(
         dropped_tables=frozenset({"track_gone"}),
         preferred_tables=frozenset({"track_wanted"}),
     )
-    assert set(result.tables) == {"track_known", "track_a", "track_wanted"}
+    assert set(segments_of(result)) == {"track_known", "track_a", "track_wanted"}
     assert result.refused_tables == {"track_b": 2, "track_c": 1}
     (count,) = result.files
     assert (count.lines, count.staged, count.quarantined, count.blocked) == (8, 3, 3, 2)
@@ -350,9 +356,9 @@ def test_what_is_new_in_a_table_is_told_with_the_hours_of_its_events(storage: Lo
     sizes = replace(sizes, rows_per_chunk=3)
     result = staged(storage, {0: of_lines(*lines)}, sizes, known_columns=known)
     start = micros("2026-01-02T00:00:00Z") // HOUR
-    assert result.tables["track_a"].hours == {start, start + 1, start + 5}
-    assert result.tables["track_b"].hours == set()
-    evidence = {name: table.evidence for name, table in result.tables.items()}
+    assert result.news["track_a"].hours == {start, start + 1, start + 5}
+    assert result.news["track_b"].hours == set()
+    evidence = {name: news.evidence for name, news in result.news.items()}
     assert set(evidence["track_a"]) == {"type", "event", "message_id", "received_at", "n", "s"}
     assert (evidence["track_a"]["n"].seen, evidence["track_a"]["n"].values) == (Seen.INTEGER, 4)
     assert {name: (one.values, one.pointer) for name, one in evidence["track_b"].items()} == {"n": (4, "/n")}
@@ -362,7 +368,7 @@ def test_no_more_hours_are_told_than_count(storage: LocalStorage) -> None:
     lines = [line(n, receivedAt=f"2026-01-{n // 24 + 1:02}T{n % 24:02}:00:00Z") for n in range(HOURS_COUNTED + 9)]
     result = staged(storage, {0: of_lines(*lines)}, replace(ONE_BY_ONE, rows_per_chunk=1))
     start = micros("2026-01-01T00:00:00Z") // HOUR
-    assert result.tables["track_a"].hours == {start + n for n in range(HOURS_COUNTED)}
+    assert result.news["track_a"].hours == {start + n for n in range(HOURS_COUNTED)}
 
 
 def test_a_task_finds_no_more_columns_than_a_table_may_have(storage: LocalStorage) -> None:

@@ -10,7 +10,9 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import msgspec
 import numpy as np
+import pyarrow as pa
 import pytest
 
 import eventlake
@@ -23,7 +25,8 @@ from eventlake.lake.dialects import SegmentDialect
 from eventlake.lake.ids import Share, route_hash
 from eventlake.lake.layout import DatePartition
 from eventlake.lake.parquet import DataFile
-from eventlake.lake.staging import IdSegment, Segment
+from eventlake.lake.segments import Segment, packed
+from eventlake.lake.staging import IdSegment
 from eventlake.runners import wire
 from eventlake.runners.mailbox import Mailbox
 from eventlake.runners.wire import Failure, Greeting, Request, Step
@@ -52,7 +55,7 @@ from eventlake.tasks.publish import PublishContext, Published, TableShare
 from eventlake.tasks.registry import STEPS, twice
 from eventlake.tasks.reindex import ReindexContext
 from eventlake.tasks.scope import Mode
-from eventlake.tasks.staged import FileCount, RawFile, StageContext, StagedTable, StageResult
+from eventlake.tasks.staged import FileCount, News, RawFile, StageContext, StageResult
 
 TWICE = Request(STEPS["twice"], None, [1, 2, 3])
 
@@ -325,12 +328,11 @@ LARGE = 1 << 63
 
 
 def staged(**changes: Any) -> StageResult:
-    table = StagedTable(
-        3, [Segment(f"{HERE}/staged-{HEX}", 0, 10, 20, 0, 3)], {"user_id": Sighting(Seen.TEXT, 3, "/userId")}
-    )
     whole = StageResult(
         files=[FileCount(RAW[0], 3, 3, 0, 0, 5, 6, HEX), FileCount(RAW[1], error="broken")],
-        tables={"track_a": table},
+        staged=f"{HERE}/staged-{HEX}",
+        tables=packed({"track_a": [Segment(0, 3, 0, 10, 20, 0)]}),
+        news={"track_a": News({"user_id": Sighting(Seen.TEXT, 3, "/userId")})},
         id_segments=[IdSegment(f"{HERE}/staged-{HEX}", 10, 3)],
         quarantine=f"{HERE}/quarantine-{HEX}.parquet",
         refused_tables=Counter(track_b=2),
@@ -354,13 +356,42 @@ OUTSIDE = [
 def test_what_stage_tasks_really_return_is_accepted() -> None:
     context = StageContext(RUN, STORAGE, STORAGE, DIALECT, {}, 10, 10)
     assert answers.stage(context, RAW, staged()) is None
-    assert answers.stage(context, RAW, staged(quarantine=None, tables={}, id_segments=[])) is None
+    assert answers.stage(context, RAW, staged(quarantine=None, tables=packed({}), news={}, id_segments=[])) is None
 
+
+ONE = Segment(0, 1, 0, 1, 1, 0)
+GOOD = packed({"track_a": [ONE, ONE]})
+
+
+def altered(**parts: Any) -> bytes:
+    """Segments of two tables that were packed by somebody else."""
+    given = {"tables": ["a", "b"], "counts": [1, 2], "records": bytes(3 * 28), **parts}
+    content = msgspec.msgpack.encode(list(given.values()))
+    return len(content).to_bytes(8, "little") + bytes(pa.Codec("zstd").compress(content))
+
+
+NO_SEGMENTS = [
+    b"",
+    b"no",
+    GOOD[:-1],
+    GOOD[:8] + b"x" * 20,
+    (1 << 62).to_bytes(8, "little") + GOOD[8:],
+    (5).to_bytes(8, "little") + GOOD[8:],
+    altered(tables=["a"]),
+    altered(tables=["a", 7]),
+    altered(counts=[3]),
+    altered(counts=[0, 3]),
+    altered(counts=[-1, 4]),
+    altered(counts=[1, 1]),
+    altered(counts=[1, 1 << 63]),
+    altered(records=bytes(3 * 28 - 1)),
+    altered(records="text"),
+]
 
 STAGE_LIES = [
     *(staged(quarantine=path) for path in OUTSIDE),
     *(staged(id_segments=[IdSegment(path, 0, 1)]) for path in OUTSIDE),
-    *(staged(tables={"a": StagedTable(1, [Segment(path, 0, 1, 1, 0, 1)])}) for path in OUTSIDE),
+    *(staged(staged=path) for path in OUTSIDE),
     staged(files=[FileCount(RAW[0])]),
     staged(files=[FileCount(RAW[0]), FileCount(RAW[0])]),
     staged(files=[FileCount(RAW[0]), FileCount(RAW[1]._replace(path="segment-logs/src2/1/b.gz"))]),
@@ -371,19 +402,16 @@ STAGE_LIES = [
     staged(files=[FileCount(RAW[0], first_received=LARGE), FileCount(RAW[1])]),
     staged(files=[FileCount(RAW[0], last_received=-LARGE), FileCount(RAW[1])]),
     staged(files=[FileCount(RAW[0], digest="x" * 32), FileCount(RAW[1])]),
-    staged(tables={"../../etc": StagedTable()}),
-    staged(tables={"": StagedTable()}),
-    staged(tables={"a" * 201: StagedTable()}),
+    *(staged(tables=packed({name: [ONE]}), news={}) for name in ("../../etc", "", "a" * 201)),
+    *(staged(tables=content) for content in NO_SEGMENTS),
     staged(refused_tables=Counter({"\x1b[2J": 1})),
     staged(refused_tables=Counter(track_b=-1)),
     staged(files=[FileCount(RAW[0], blocked=-1), FileCount(RAW[1])]),
-    staged(tables={"a": StagedTable(1, hours={LARGE})}),
-    staged(tables={"a": StagedTable(1, [], {"b": Sighting(Seen.TEXT, 1, "/a", (Tally(Seen.TEXT, -1, "x"),))})}),
-    staged(tables={"a": StagedTable(-1)}),
-    staged(tables={"a": StagedTable(LARGE)}),
-    staged(tables={"a": StagedTable(1, [Segment(f"{HERE}/staged-{HEX}", -1, 1, 1, 0, 1)])}),
-    staged(tables={"a": StagedTable(1, [], {'"; drop table x': Sighting(Seen.TEXT, 1, "/a")})}),
-    staged(tables={"a": StagedTable(1, [], {"b": Sighting(Seen.TEXT, LARGE, "/a")})}),
+    staged(news={"track_a": News(hours={LARGE})}),
+    staged(news={"track_a": News({"b": Sighting(Seen.TEXT, 1, "/a", (Tally(Seen.TEXT, -1, "x"),))})}),
+    staged(news={"track_a": News({'"; drop table x': Sighting(Seen.TEXT, 1, "/a")})}),
+    staged(news={"track_a": News({"b": Sighting(Seen.TEXT, LARGE, "/a")})}),
+    staged(news={"track_b": News()}),
     staged(id_segments=[IdSegment(f"{HERE}/staged-{HEX}", 0, LARGE)]),
 ]
 
@@ -457,7 +485,7 @@ def test_a_table_that_nobody_knows_is_an_error_of_ours() -> None:
             combine([lie], [("track_a",)])
 
 
-SHARE = TableShare("track_a", (), ())
+SHARE = TableShare("track_a", (), b"")
 FILE = DataFile(
     "track_a",
     ("2025-11-16", "00"),

@@ -21,6 +21,7 @@ import pyarrow as pa
 from eventlake.errors import InternalError
 from eventlake.lake import ids
 from eventlake.lake.ids import Array
+from eventlake.lake.segments import Segment
 from eventlake.lake.staged_rows import StagedRows
 from eventlake.schema.cells import Cells
 from eventlake.schema.kinds import Kind, Place, Typed
@@ -35,17 +36,6 @@ _INTEGER, _BOOLEAN = _NUMBERS[Kind.INTEGER], _NUMBERS[Kind.BOOLEAN]
 _ALIGNED = 8
 _SPARSE = 8  # where fewer than one row in so many has a value, rows are numbered
 _CODEC = pa.Codec("zstd", 1)  # three fifths of what lz4 makes of it, for half a microsecond more per event
-
-
-class Segment(NamedTuple):
-    """Rows of one table in a staged file, one for each of some messages that follow each other there."""
-
-    path: str
-    offset: int
-    size: int
-    unpacked_size: int
-    first_message: int  # its number in the staged file
-    rows: int
 
 
 class IdSegment(NamedTuple):
@@ -145,7 +135,7 @@ class StagedFile:
         packed = _CODEC.compress(content)
         offset = self._sink.tell()
         self._sink.write(packed)
-        return Segment(self.path, offset, packed.size, len(content), first_message, piece.rows)
+        return Segment(0, piece.rows, first_message, packed.size, len(content), offset)
 
     def append_ids(self, messages: ids.Ids) -> IdSegment:
         offset = self._sink.tell()

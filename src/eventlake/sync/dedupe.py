@@ -94,7 +94,7 @@ def _decided(work: Work, state: LakeState, found: Found, staged: Staged, index: 
         storage=work.lake.storage,
         mode=job.mode,
         id_segments=tuple(staged.id_segments),
-        staged_paths=staged.paths,
+        staged_paths=tuple(staged.paths),
         index=(*searched, *(part.path for part in made.parts)),
         failed_files=staged.failed_files,
         scope=job.scope,

@@ -5,8 +5,8 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import TypeVar
 
+from eventlake.lake import segments
 from eventlake.lake.ids import BUCKETS
-from eventlake.lake.staging import Segment
 from eventlake.tasks.publish import TableShare
 from eventlake.tasks.staged import RawFile
 
@@ -58,32 +58,16 @@ def dedupe_shares(messages: int, parallelism: int, sizes: ShareSizes = DEFAULT_S
 
 
 def publish_tasks(
-    tables: Sequence[tuple[TableShare, Sequence[Segment]]], parallelism: int, sizes: ShareSizes = DEFAULT_SIZES
+    tables: Sequence[tuple[TableShare, bytes | bytearray]], parallelism: int, sizes: ShareSizes = DEFAULT_SIZES
 ) -> list[list[TableShare]]:
     """Tables packed into tasks, with the segments that hold their rows: small ones together, large ones split."""
     least, most = sizes.fewest_rows_per_share, sizes.most_rows_per_share
-    rows_in_all = sum(segment.rows for _, segments in tables for segment in segments)
+    rows_in_all = sum(segments.rows_of(records) for _, records in tables)
     limit = min(most, max(least, rows_in_all // (3 * parallelism)))
     shares: list[tuple[TableShare, int]] = []
     for table, of_table in tables:
-        for number, (segments, rows) in enumerate(_split(of_table, limit)):
+        for number, (records, rows) in enumerate(segments.split(of_table, limit)):
             carry_from = table.carry_from if number == 0 else ()
-            shares.append((table._replace(segments=segments, carry_from=carry_from), rows + 1000))
+            shares.append((table._replace(segments=records, carry_from=carry_from), rows + 1000))
     # A few tasks per core even out shares that turn out heavier than they looked.
     return packed(shares, max(parallelism, min(3 * parallelism, rows_in_all // least), rows_in_all // most))
-
-
-def _split(segments: Sequence[Segment], limit: int) -> list[tuple[tuple[Segment, ...], int]]:
-    """Segments in groups of about `limit` rows; one empty group if there are none."""
-    groups: list[tuple[tuple[Segment, ...], int]] = []
-    current: list[Segment] = []
-    rows = 0
-    for segment in sorted(segments):
-        current.append(segment)
-        rows += segment.rows
-        if rows >= limit:
-            groups.append((tuple(current), rows))
-            current, rows = [], 0
-    if current or not groups:
-        groups.append((tuple(current), rows))
-    return groups

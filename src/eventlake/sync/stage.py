@@ -3,10 +3,12 @@
 from collections import Counter
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass, field, replace
+from itertools import pairwise
 from typing import NamedTuple
 
+from eventlake.lake.segments import unpacked
 from eventlake.lake.staging import IdSegment
-from eventlake.schema.evolve import join
+from eventlake.schema.evolve import Evidence, join
 from eventlake.sync.discover import Found
 from eventlake.sync.jobs import Job
 from eventlake.sync.shares import stage_tasks
@@ -14,9 +16,19 @@ from eventlake.sync.state import LakeState
 from eventlake.sync.work import Work
 from eventlake.tasks import stage as task
 from eventlake.tasks.scope import Mode
-from eventlake.tasks.staged import HOURS_COUNTED, FileCount, StageContext, StagedTable, StageResult
+from eventlake.tasks.staged import HOURS_COUNTED, FileCount, StageContext, StageResult
 
 NAMES_TO_CHOOSE_FROM = 1000  # tables beyond the limit that a task looks at, to keep the most used ones
+
+
+@dataclass
+class StagedTable:
+    """What all stage tasks found of one table."""
+
+    rows: int = 0
+    segments: bytearray = field(default_factory=bytearray)  # where these are: records, see `lake.segments`
+    evidence: Evidence = field(default_factory=dict)
+    hours: set[int] = field(default_factory=set)
 
 
 @dataclass
@@ -24,15 +36,12 @@ class Staged:
     """What all stage tasks found."""
 
     files: list[FileCount] = field(default_factory=list)
+    paths: list[str] = field(default_factory=list)  # of the staged files, by their numbers
     tables: dict[str, StagedTable] = field(default_factory=dict)
     id_segments: list[IdSegment] = field(default_factory=list)
     quarantine: list[str] = field(default_factory=list)
     refused_tables: Counter[str] = field(default_factory=Counter)  # lines
     one_by_one: set[str] = field(default_factory=set)  # kinds of systems that can only read lines so
-
-    @property
-    def paths(self) -> tuple[str, ...]:
-        return tuple(sorted({segment.path for segment in self.id_segments}))
 
     @property
     def messages(self) -> int:
@@ -71,21 +80,28 @@ def stage(work: Work, state: LakeState, found: Found) -> Staged:
 
 
 def combine(results: Iterable[StageResult]) -> Staged:
-    """Join the results of stage tasks; the order does not matter."""
+    """Join the results of stage tasks; the order does not matter, but for the numbers of staged files."""
     whole = Staged()
-    for result in results:
+    for number, result in enumerate(results):
+        whole.paths.append(result.staged)
         whole.files += result.files
         whole.id_segments += result.id_segments
         whole.refused_tables.update(result.refused_tables)
         whole.one_by_one |= {result.one_by_one} if result.one_by_one else set()
         if result.quarantine:
             whole.quarantine.append(result.quarantine)
-        for name, table in result.tables.items():
-            joined = whole.tables.setdefault(name, StagedTable())
-            joined.rows += table.rows
-            joined.segments += table.segments
-            joined.evidence = join([joined.evidence, table.evidence])
-            joined.hours |= table.hours
+        found = unpacked(result.tables)
+        records = found.in_file(number)
+        for name, rows, (start, end) in zip(found.tables, found.rows, pairwise(found.ends), strict=True):
+            table = whole.tables.get(name)
+            if table is None:
+                table = whole.tables[name] = StagedTable()
+            table.rows += rows
+            table.segments += records[start:end]
+        for name, news in result.news.items():
+            table = whole.tables[name]
+            table.evidence = join([table.evidence, news.evidence])
+            table.hours |= news.hours
     whole.files.sort(key=lambda count: count.file.number)
     return whole
 

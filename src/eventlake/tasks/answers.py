@@ -15,6 +15,7 @@ from eventlake.lake.dialects import Dialect
 from eventlake.lake.ids import Share
 from eventlake.lake.layout import STAGE
 from eventlake.lake.parquet import DataFile
+from eventlake.lake.segments import unpacked
 from eventlake.schema.names import MAX_COLUMN_LENGTH, MAX_TABLE_LENGTH
 from eventlake.tasks.dedupe import DedupeContext, DedupeResult
 from eventlake.tasks.examine import Difference, ExamineContext, FileSeen, IndexSeen, Nameless, Suspect
@@ -71,17 +72,21 @@ def stage(context: StageContext, files: Sequence[RawFile], result: StageResult) 
         yield from _instants(count.first_received, count.last_received)
         if count.digest and not _DIGEST.fullmatch(count.digest):
             yield f"no digest: {count.digest[:100]!r}"
-    yield from _names(_TABLE, (*result.tables, *result.refused_tables))
+    try:
+        tables = unpacked(result.tables).tables
+    except ValueError as error:
+        yield f"no segments: {error}"
+        return
+    if not result.news.keys() <= set(tables):
+        yield "it tells of tables of which it has no rows"
+    yield from _names(_TABLE, (*tables, *result.refused_tables))
     yield from _counts(*result.refused_tables.values())
-    paths = [result.quarantine] if result.quarantine is not None else []
-    for table in result.tables.values():
+    for table in result.news.values():
         yield from _names(_COLUMN, table.evidence)
-        yield from _counts(table.rows, *(sighting.values for sighting in table.evidence.values()))
+        yield from _counts(*(sighting.values for sighting in table.evidence.values()))
         yield from _counts(*(tally.values for sighting in table.evidence.values() for tally in sighting.tallies))
         yield from _instants(*table.hours)
-        for segment in table.segments:
-            paths.append(segment.path)
-            yield from _counts(*segment[1:])
+    paths = [result.staged, *([result.quarantine] if result.quarantine is not None else [])]
     for ids in result.id_segments:
         paths.append(ids.path)
         yield from _counts(*ids[1:])

@@ -6,7 +6,7 @@ does not fit, and writes Parquet. Rows are handled some ten thousand at a time, 
 
 import uuid
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from itertools import chain, count, islice
 from typing import NamedTuple
@@ -17,8 +17,9 @@ import pyarrow as pa
 from eventlake.lake.dialects import Dialect, Route
 from eventlake.lake.layout import STAGE
 from eventlake.lake.parquet import DataFile, FileSizes, PartitionedWriter
+from eventlake.lake.segments import Segment, segments_in
 from eventlake.lake.staged_rows import StagedRows, joined
-from eventlake.lake.staging import Segment, read_rows
+from eventlake.lake.staging import read_rows
 from eventlake.reading.exact_json import rescued_in
 from eventlake.schema import names, rescue
 from eventlake.schema.cast import NO_ROOM, cast, value_text
@@ -64,7 +65,7 @@ class TableShare(NamedTuple):
 
     table_key: str
     columns: tuple[Column, ...]
-    segments: tuple[Segment, ...]
+    segments: bytes  # where they are: records, see `lake.segments`
     carry_from: tuple[str, ...] = ()  # data files with rows that only the lake has
     carried_routes: tuple[Route, ...] = ()  # that these rows' messages may take
     rescued_at: int | None = None  # position of `_rescued_data` in the catalog, if the table has it
@@ -87,7 +88,7 @@ def publish(context: PublishContext, shares: list[TableShare]) -> list[Published
     attempt = uuid.uuid4().hex
     folder = f"{STAGE}/{context.run_id}/data/{attempt}"
     names_of_files = (f"{context.run_id}-{attempt[:8]}-{number}.parquet" for number in count(1))
-    pieces = _pieces(context, [segment for share in shares for segment in share.segments])
+    pieces = _pieces(context, chain.from_iterable(segments_in(share.segments) for share in shares))
     published = []
     with context.storage.putting() as put:
         for share in shares:
@@ -98,19 +99,23 @@ def publish(context: PublishContext, shares: list[TableShare]) -> list[Published
     return published
 
 
-def _pieces(context: PublishContext, segments: Sequence[Segment]) -> Iterator[pa.Buffer]:
+def _pieces(context: PublishContext, segments: Iterable[Segment]) -> Iterator[pa.Buffer]:
     """The bytes of segments, in their order, many of them fetched at once."""
-    fetched = map(context.storage.read_parts, _batches(segments, context.sizes.bytes_fetched_at_once))
+    paths = context.staged_paths
+    parts = (Part(paths[segment.file], segment.offset, segment.size) for segment in segments)
+    fetched = map(context.storage.read_parts, _batches(parts, context.sizes.bytes_fetched_at_once))
     return chain.from_iterable(context.storage.ahead(fetched))
 
 
-def _batches(segments: Sequence[Segment], bytes_at_once: int) -> Iterator[list[Part]]:
+def _batches(parts: Iterable[Part], bytes_at_once: int) -> Iterator[list[Part]]:
     batch: list[Part] = []
-    for segment in segments:
-        batch.append(Part(segment.path, segment.offset, segment.size))
-        if sum(part.size for part in batch) >= bytes_at_once:
+    size = 0
+    for part in parts:
+        batch.append(part)
+        size += part.size
+        if size >= bytes_at_once:
             yield batch
-            batch = []
+            batch, size = [], 0
     if batch:
         yield batch
 
@@ -137,10 +142,9 @@ def _publish_table(
 def _kept_rows(
     context: PublishContext, share: TableShare, pieces: Iterator[pa.Buffer], dropped: Dropped
 ) -> Iterator[StagedRows]:
-    number = {path: position for position, path in enumerate(context.staged_paths)}
-    for segment, piece in zip(share.segments, pieces, strict=False):
+    for segment, piece in zip(segments_in(share.segments), pieces, strict=False):
         rows = read_rows(piece, segment, share.table_key)
-        kept = dropped.kept(number[segment.path], segment.first_message, segment.rows, in_scope=share.is_in_scope)
+        kept = dropped.kept(segment.file, segment.first_message, segment.rows, in_scope=share.is_in_scope)
         if kept is not None:
             rows = rows.kept(kept)
         if len(rows):

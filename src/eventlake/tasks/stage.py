@@ -15,11 +15,11 @@ from eventlake.archive import layout as archive
 from eventlake.archive.reader import Lines, UnreadableFileError, opened, read_lines
 from eventlake.events import instants
 from eventlake.events.envelope import reject_reason
-from eventlake.lake import ids
+from eventlake.lake import ids, segments
 from eventlake.lake.ids import Array
 from eventlake.lake.layout import HOUR, STAGE
 from eventlake.lake.quarantine import Quarantined, QuarantineFile
-from eventlake.lake.staging import IdSegment, StagedFile
+from eventlake.lake.staging import IdSegment, Packed, StagedFile
 from eventlake.native.library import PADDING, library
 from eventlake.reading import exact_json
 from eventlake.reading.evidence import evidence_of
@@ -31,7 +31,7 @@ from eventlake.schema.evolve import join
 from eventlake.tasks.gate import DroppedError, Gate, RefusedError
 from eventlake.tasks.memory import without_gc
 from eventlake.tasks.message_id import message_id_of_line
-from eventlake.tasks.staged import HOURS_COUNTED, FileCount, RawFile, StageContext, StagedTable, StageResult
+from eventlake.tasks.staged import HOURS_COUNTED, FileCount, News, RawFile, StageContext, StageResult
 
 
 @without_gc
@@ -48,7 +48,9 @@ def stage(context: StageContext, files: list[RawFile]) -> StageResult:
     quarantine.close(without={count.file.path for count in task.counts.values() if count.error})
     return StageResult(
         files=list(task.counts.values()),
-        tables=task.tables,
+        staged=staged.path,
+        tables=segments.packed(task.segments),
+        news=task.news,
         id_segments=task.id_segments,
         quarantine=quarantine.path if quarantine.rows else None,
         refused_tables=task.gate.refused,
@@ -63,7 +65,8 @@ class _NotAnEventError(Exception):
 class _Task:
     def __init__(self, context: StageContext, staged: StagedFile, quarantine: QuarantineFile) -> None:
         self.counts: dict[int, FileCount] = {}
-        self.tables: dict[str, StagedTable] = {}
+        self.segments: dict[str, list[segments.Segment]] = {}  # by table
+        self.news: dict[str, News] = {}
         self.id_segments: list[IdSegment] = []
         self.gate = Gate(context)
         self.scanner = self._new_scanner(context)
@@ -220,7 +223,6 @@ class _Task:
         return buffer
 
     def _columns_of(self, table_key: str) -> TableColumns:
-        self.tables.setdefault(table_key, StagedTable())
         known = self._context.known_columns.get(table_key, ())
         return TableColumns(known=known, column_limit=self._context.column_limit)
 
@@ -243,18 +245,23 @@ class _Task:
         messages.arrays["number"] = np.arange(first, self._messages)
         segment = self._staged.append(piece, first)
         for key in piece.tables:
-            table = self.tables[key]
-            known = self._context.known_columns.get(key, ())
-            table.evidence = join([table.evidence, evidence_of(piece, key, known)])
-            table.segments.append(segment)
-            table.rows += len(messages)
-            if key not in self._context.known_columns and len(table.hours) < HOURS_COUNTED:
-                table.hours.update(np.unique(messages["received"] // HOUR).tolist())
+            self.segments.setdefault(key, []).append(segment)
+            self._note_news(key, piece, messages)
         self._count(messages)
         self._ids.append(messages)
         self._ids_pending += len(messages)
         if self._ids_pending >= self._sizes.ids_per_segment:
             self._flush_ids()
+
+    def _note_news(self, key: str, piece: Packed, messages: ids.Ids) -> None:
+        known = self._context.known_columns.get(key)
+        found = evidence_of(piece, key, known or ())
+        if not found and known is not None:
+            return
+        news = self.news.setdefault(key, News())
+        news.evidence = join([news.evidence, found])
+        if known is None and len(news.hours) < HOURS_COUNTED:
+            news.hours.update(np.unique(messages["received"] // HOUR).tolist())
 
     def _day_of_file(self, number: int) -> int:
         return archive.day_micros(self.counts[number].file.path)
@@ -278,4 +285,3 @@ class _Task:
             self._take_pending()
         self._flush_all()
         self._flush_ids()
-        self.tables = {name: table for name, table in self.tables.items() if table.rows}

@@ -7,7 +7,7 @@ from typing import NamedTuple
 from eventlake.archive.reader import ReadSizes
 from eventlake.lake.dialects import Dialect
 from eventlake.lake.quarantine import QuarantineSizes
-from eventlake.lake.staging import IdSegment, Segment
+from eventlake.lake.staging import IdSegment
 from eventlake.reading.scanner import ScanSizes
 from eventlake.schema.evolve import Evidence
 from eventlake.storage.base import Storage
@@ -75,17 +75,19 @@ class FileCount:
 
 
 @dataclass
-class StagedTable:
-    rows: int = 0
-    segments: list[Segment] = field(default_factory=list)
-    evidence: Evidence = field(default_factory=dict)
-    hours: set[int] = field(default_factory=set)  # in which its events were received: of a new table, some
+class News:
+    """What was seen of a table that the catalog does not know."""
+
+    evidence: Evidence = field(default_factory=dict)  # of new columns
+    hours: set[int] = field(default_factory=set)  # in which events of a new table were received: some
 
 
 @dataclass
 class StageResult:
     files: list[FileCount]
-    tables: dict[str, StagedTable]
+    staged: str  # the staged file
+    tables: bytes  # which have rows in it, and where: see `lake.segments`
+    news: dict[str, News]  # of tables
     id_segments: list[IdSegment]
     quarantine: str | None
     refused_tables: Counter[str]  # lines of tables for which there was no room
