@@ -7,12 +7,13 @@ from typing import Any
 import pytest
 
 from conftest import InProcess, Lake, track
+from counted import counts, told
 from eventlake.errors import InternalError
 from eventlake.lake.segments import packed, unpacked
 from eventlake.sync.books import Books, close, total
 from eventlake.sync.dedupe import Kept
 from eventlake.sync.stage import Staged
-from eventlake.tasks.dedupe import Count
+from eventlake.tasks.counts import Count
 from eventlake.tasks.id_files import NewIds
 from eventlake.tasks.publish import Published
 from eventlake.tasks.staged import FileCount, RawFile, StageResult
@@ -56,19 +57,21 @@ def lose_a_row(published: Any) -> None:
 
 
 def forget_a_duplicate(result: Any) -> None:
-    result.files[0] = result.files[0]._replace(duplicates=0)
+    files = told(result.files)
+    result.files = counts({**files, 0: files[0]._replace(duplicates=0)})
 
 
 def move_a_row_to_another_file(result: Any) -> None:
     """Every file and every table adds up by itself."""
-    result.files[0] = result.files[0]._replace(loaded=1, duplicates=2)
+    files = told(result.files)
+    result.files = counts({**files, 0: files[0]._replace(loaded=1, duplicates=2)})
 
 
 def take_one_table_for_another(result: Any) -> None:
     """Files add up, and so do tables and what was written; only together they do not."""
-    first, second = result.routes
-    count = result.routes[second]
-    result.routes[second] = count._replace(checksum=count.checksum + 1)
+    routes = told(result.routes)
+    first, second = routes
+    result.routes = counts({**routes, second: routes[second]._replace(checksum=routes[second].checksum + 1)})
     assert first != second
 
 

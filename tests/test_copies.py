@@ -7,12 +7,14 @@ from typing import NamedTuple
 import numpy as np
 import pytest
 
+from counted import counts, told
 from eventlake.errors import InternalError
 from eventlake.lake import ids
 from eventlake.lake.staging import StagedFile
 from eventlake.storage.local import LocalStorage
 from eventlake.sync.dedupe import combine
-from eventlake.tasks.dedupe import Count, DedupeContext, DedupeResult, dedupe
+from eventlake.tasks.counts import Count
+from eventlake.tasks.dedupe import DedupeContext, DedupeResult, dedupe
 from eventlake.tasks.dropped import Dropped
 from eventlake.tasks.id_files import NewIds
 from eventlake.tasks.scope import Mode, Scope
@@ -131,7 +133,7 @@ def test_of_copies_the_first_received_is_the_row_and_else_the_same_in_any_order(
         run = Run(tmp_path / str(number), [[copy] for copy in reversed(ranked[number:])])
         result = run.decide()
         assert run.published(result) == [winner]
-        assert sum(count.duplicates for count in result.files.values()) == len(ranked) - number - 1
+        assert sum(count.duplicates for count in told(result.files).values()) == len(ranked) - number - 1
         assert result.new_ids
         assert rows_in(run.storage, result.new_ids.path) == [row(winner)]
 
@@ -148,7 +150,7 @@ def test_messages_are_told_apart_by_both_halves_of_their_hashes(tmp_path: Path) 
     run = Run(tmp_path, [copies[:2], copies[2:]], lake=[[Copy(1, low=3)], in_the_lake, [Copy(4)]])
     result = run.decide()
     assert run.published(result) == [copies[0], copies[1], copies[3]]
-    assert result.files == {0: Count(3, 2, 0, checksum(copies[0], copies[1], copies[3]))}
+    assert told(result.files) == {0: Count(3, 2, 0, checksum(copies[0], copies[1], copies[3]))}
     assert (result.carried, result.carried_routes) == (None, {})
 
 
@@ -169,12 +171,12 @@ def test_what_is_decided_is_counted_by_file_and_by_table_and_put_into_the_index(
     new = [first[1], first[2], second[0], second[2]]
     assert run.published(result) == new
     a, b = ids.route_hash(("a",)), ids.route_hash(("b",))
-    assert result.files == {
+    assert told(result.files) == {
         3: Count(1, 1, 0, checksum(first[1])),
         5: Count(1, 1, 0, checksum(first[2])),
         6: Count(2, 1, 0, checksum(second[0], second[2])),
     }
-    assert result.routes == {
+    assert told(result.routes) == {
         a: Count(1, 2, 0, checksum(second[2])),
         b: Count(3, 1, 0, checksum(first[1], first[2], second[0])),
     }
@@ -212,7 +214,7 @@ def test_nothing_of_a_file_that_broke_off_is_loaded_or_counted(tmp_path: Path) -
     run = Run(tmp_path, [copies], failed=[2, 4])
     result = run.decide()
     assert run.published(result) == [copies[1]]
-    assert result.files == {1: Count(1, 0, 0, checksum(copies[1])), 2: Count(), 4: Count()}
+    assert told(result.files) == {1: Count(1, 0, 0, checksum(copies[1])), 2: Count(), 4: Count()}
     assert result.new_ids
     assert result.new_ids.messages == 1
 
@@ -228,7 +230,7 @@ def test_a_replay_writes_the_rows_of_the_lake_again_and_adds_what_is_missing(tmp
     run = Run(tmp_path, [[earlier, *rows, elsewhere, *new]], lake=[[rows[1]], [rows[2], rows[0]]], mode=Mode.REPLAY)
     result = run.decide()
     assert run.published(result) == [*rows, new[0]]
-    assert result.files == {0: Count(1, 6, 3, checksum(new[0]))}
+    assert told(result.files) == {0: Count(1, 6, 3, checksum(new[0]))}
     assert result.carried_routes == {}
 
 
@@ -237,7 +239,7 @@ def test_of_copies_of_a_row_one_is_written_again_whatever_lies_between_them(tmp_
     run = Run(tmp_path, [copies], lake=[[Copy(1, received=1, table="b")]], mode=Mode.REPLAY)
     result = run.decide()
     assert run.published(result) == [copies[1]]
-    assert result.files == {0: Count(0, 4, 1, 0)}
+    assert told(result.files) == {0: Count(0, 4, 1, 0)}
 
 
 def test_rows_of_the_lake_without_a_copy_are_carried_over(tmp_path: Path) -> None:
@@ -260,7 +262,7 @@ def test_a_replay_of_nothing_carries_everything_over(tmp_path: Path) -> None:
     run = Run(tmp_path, lake=[rows], mode=Mode.REPLAY)
     result = run.decide()
     assert rows_in(run.storage, result.carried) == list(map(row, rows))
-    assert (result.files, result.routes, result.dropped, result.new_ids) == ({}, {}, None, None)
+    assert (told(result.files), told(result.routes), result.dropped, result.new_ids) == ({}, {}, None, None)
 
 
 @pytest.mark.parametrize("tables", [None, frozenset({"a"}), frozenset({"a", "b"}), frozenset({"a", "b", "c"})])
@@ -313,7 +315,7 @@ def test_a_rebuild_decides_anew_and_names_what_would_be_lost(tmp_path: Path) -> 
     result = run.decide()
     new = [staged[1], staged[2]]
     assert run.published(result) == new
-    assert result.files == {0: Count(2, 1, 0, checksum(*new)), 9: Count()}
+    assert told(result.files) == {0: Count(2, 1, 0, checksum(*new)), 9: Count()}
     assert result.carried_routes == {ids.route_hash(("a",)): 1, ids.route_hash(("c",)): 1}
 
 
@@ -325,17 +327,17 @@ def test_the_results_of_all_tasks_are_one(tmp_path: Path) -> None:
     first, second = ids.route_hash(("track_a",)), ids.route_hash(("all", "page"))
     results = [
         DedupeResult(
-            {0: Count(1, 2, 1, half), 1: Count(5)},
-            {first: Count(1, 2, 1, half)},
+            counts({0: Count(1, 2, 1, half), 1: Count(5)}),
+            counts({first: Count(1, 2, 1, half)}),
             "dropped-0",
             NewIds("ids-0", 2, half + 2),
             "carried-0",
             {first: 3},
         ),
-        DedupeResult({}, {}, None, None, None),
+        DedupeResult(counts({}), counts({}), None, None, None),
         DedupeResult(
-            {0: Count(4, 8, 2, half + half - 1)},
-            {first: Count(4, 8, 2, 3), second: Count(1)},
+            counts({0: Count(4, 8, 2, half + half - 1)}),
+            counts({first: Count(4, 8, 2, 3), second: Count(1)}),
             "dropped-1",
             NewIds("ids-1", 3, half * (half - 1)),
             "carried-1",
@@ -356,7 +358,10 @@ def test_the_results_of_all_tasks_are_one(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     "result",
-    [DedupeResult({}, {5: Count(1)}, None, None, None), DedupeResult({}, {}, None, None, None, {5: 1})],
+    [
+        DedupeResult(counts({}), counts({5: Count(1)}), None, None, None),
+        DedupeResult(counts({}), counts({}), None, None, None, {5: 1}),
+    ],
 )
 def test_messages_on_a_route_that_nobody_knows_are_a_fault_of_ours(result: DedupeResult) -> None:
     with pytest.raises(InternalError) as caught:
@@ -393,7 +398,7 @@ def test_a_replay_of_one_table_writes_only_its_rows_again_but_all_rows_of_new_me
         routes=BOTH,
     )
     result = run.decide()
-    assert result.files == {0: Count(1, 2, 1, checksum(Copy(3)))}
+    assert told(result.files) == {0: Count(1, 2, 1, checksum(Copy(3)))}
     kept = combine([result], BOTH)
     kept.scope = run.context.scope
     assert as_rows(run, result, in_scope=True) == [0, 2]

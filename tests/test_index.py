@@ -9,6 +9,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from conftest import InProcess, Lake, SetClock, track
+from counted import counts as packed
 from eventlake.audit.repair import repair
 from eventlake.audit.verify import verify
 from eventlake.control.ledger import IndexFile, LakeFile
@@ -20,7 +21,8 @@ from eventlake.sync.dedupe import combine
 from eventlake.sync.index import Reindexed, found_sound, named, reindex_tasks, within
 from eventlake.sync.shares import ShareSizes
 from eventlake.sync.work import Sizes
-from eventlake.tasks.dedupe import Count, DedupeResult
+from eventlake.tasks.counts import Count
+from eventlake.tasks.dedupe import DedupeResult
 from eventlake.tasks.id_files import NewIds
 from eventlake.tasks.reindex import ReindexContext, Unindexed, reindex
 
@@ -198,10 +200,10 @@ def test_the_index_gets_the_ids_of_every_share() -> None:
     parts = [NewIds(f"ids-{n}", n, n << 64 | n) for n in (1, 2, 3)]
     key = ids.route_hash(("track_a",))
     results = [
-        DedupeResult({0: Count(loaded=part.messages)}, {key: Count(loaded=part.messages)}, None, part, None)
+        DedupeResult(packed({0: Count(part.messages)}), packed({key: Count(part.messages)}), None, part, None)
         for part in parts
     ]
-    kept = combine([*results, DedupeResult({}, {}, None, None, None)], [("track_a",)])
+    kept = combine([*results, DedupeResult(packed({}), packed({}), None, None, None)], [("track_a",)])
     assert kept.new_ids == parts
     assert kept.indexed == (6, 6 << 64 | 6)
     assert kept.tables == {"track_a": Count(loaded=6)}

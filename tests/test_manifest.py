@@ -26,7 +26,7 @@ from eventlake.sync.outcome import Outcome
 from eventlake.sync.plan import TablePlan
 from eventlake.sync.stage import Staged
 from eventlake.sync.state import read_state
-from eventlake.tasks.dedupe import Count
+from eventlake.tasks.counts import Count
 from eventlake.tasks.id_files import NewIds
 from eventlake.tasks.publish import Published
 from eventlake.tasks.scope import Scope

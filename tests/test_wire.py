@@ -17,10 +17,12 @@ import pytest
 
 import eventlake
 from conftest import InProcess, Lake, SetClock, track
+from counted import counts
 from eventlake.audit.repair import repair
 from eventlake.audit.verify import verify
 from eventlake.aws.session import AwsOptions
 from eventlake.errors import EventLakeError, InternalError, NoSpaceError, TransientError
+from eventlake.lake import packing
 from eventlake.lake.dialects import SegmentDialect
 from eventlake.lake.ids import Share, route_hash
 from eventlake.lake.layout import DatePartition
@@ -39,7 +41,8 @@ from eventlake.storage.s3 import S3Options, S3Storage
 from eventlake.sync import jobs
 from eventlake.sync.dedupe import combine
 from eventlake.tasks import answers
-from eventlake.tasks.dedupe import Count, DedupeContext, DedupeResult
+from eventlake.tasks.counts import Count
+from eventlake.tasks.dedupe import DedupeContext, DedupeResult
 from eventlake.tasks.examine import (
     Difference,
     ExamineContext,
@@ -440,8 +443,8 @@ TRACK_A = route_hash(("track_a",))
 
 def deduped(**changes: Any) -> DedupeResult:
     whole = DedupeResult(
-        files={0: Count(2, 1, 0, (1 << 128) - 1)},
-        routes={TRACK_A: Count(2, 1, 0, 5)},
+        files=counts({0: Count(2, 1, 0, (1 << 128) - 1)}),
+        routes=counts({TRACK_A: Count(2, 1, 0, 5)}),
         dropped=f"{HERE}/dropped-{HEX}",
         new_ids=NewIds(f"{HERE}/ids-{HEX}", 2, 5),
         carried=f"{HERE}/carried-{HEX}",
@@ -450,6 +453,14 @@ def deduped(**changes: Any) -> DedupeResult:
     return dataclasses.replace(whole, **changes)
 
 
+NO_COUNTS = [
+    b"",
+    b"no",
+    counts({})[:-1],
+    counts({0: Count()})[:-1],
+    packing.packed(bytes(47)),
+    packing.packed(bytes(49)),
+]
 DEDUPE = DedupeContext(RUN, STORAGE, Mode.SYNC, (), (), (), frozenset())
 
 
@@ -467,10 +478,11 @@ def test_what_dedupe_tasks_really_return_is_accepted() -> None:
         deduped(new_ids=NewIds(f"{HERE}/ids-{HEX}", -1, 1)),
         deduped(new_ids=NewIds(f"{HERE}/ids-{HEX}", 1, -1)),
         deduped(new_ids=NewIds(f"{HERE}/ids-{HEX}", 1, 1 << 128)),
-        deduped(files={0: Count(-1)}),
-        deduped(files={0: Count(0, LARGE)}),
-        deduped(routes={0: Count(0, 0, -1)}),
-        deduped(routes={0: Count(0, 0, 0, -1)}),
+        deduped(files=counts({0: Count(LARGE)})),
+        deduped(files=counts({0: Count(0, LARGE)})),
+        deduped(routes=counts({0: Count(0, 0, LARGE)})),
+        *(deduped(files=content) for content in NO_COUNTS),
+        *(deduped(routes=content) for content in NO_COUNTS),
         deduped(carried_routes={0: -1}),
     ],
 )
@@ -480,7 +492,7 @@ def test_a_dedupe_result_that_lies_is_noticed(result: DedupeResult) -> None:
 
 def test_a_table_that_nobody_knows_is_an_error_of_ours() -> None:
     assert combine([deduped()], [("track_a",)]).tables == {"track_a": Count(2, 1, 0, 5)}
-    for lie in (deduped(routes={8: Count(1)}), deduped(carried_routes={8: 1})):
+    for lie in (deduped(routes=counts({8: Count(1)})), deduped(carried_routes={8: 1})):
         with pytest.raises(InternalError, match="neither the lake nor this run has: 8"):
             combine([lie], [("track_a",)])
 

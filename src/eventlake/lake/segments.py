@@ -10,8 +10,8 @@ from typing import NamedTuple
 
 import msgspec
 import numpy as np
-import pyarrow as pa
 
+from eventlake.lake import packing
 from eventlake.lake.ids import Array
 
 
@@ -27,9 +27,6 @@ class Segment(NamedTuple):
 
 
 _RECORD = np.dtype([(name, "<u8" if name == "offset" else "<u4") for name in Segment._fields])
-_CODEC = pa.Codec("zstd", 1)
-_SIZE = 8  # bytes, before what is packed
-_LARGEST = 256 << 20  # that is unpacked: a million segments have a ninth of it
 
 
 def records_of(segments: Iterable[Segment]) -> bytes:
@@ -68,7 +65,7 @@ def split(records: bytes | bytearray, rows: int) -> list[Split]:
 class _Packed(msgspec.Struct, array_like=True):
     tables: list[str]
     counts: list[int]  # how many segments each table has
-    records: bytes  # the first byte of each, then the second byte of each, and so on, which packs best
+    records: bytes  # their planes
 
 
 _encode = msgspec.msgpack.Encoder().encode
@@ -78,10 +75,9 @@ _decode = msgspec.msgpack.Decoder(_Packed).decode
 def packed(tables: Mapping[str, Iterable[Segment]]) -> bytes:
     """Where the rows of tables lie in one staged file."""
     records = {key: records_of(segments) for key, segments in tables.items()}
-    planes = np.frombuffer(b"".join(records.values()), np.uint8).reshape(-1, _RECORD.itemsize).T
+    planes = packing.planes_of(np.frombuffer(b"".join(records.values()), _RECORD))
     counts = [len(own) // _RECORD.itemsize for own in records.values()]
-    content = _encode(_Packed(list(records), counts, planes.tobytes()))
-    return len(content).to_bytes(_SIZE, "little") + bytes(_CODEC.compress(content))
+    return packing.packed(_encode(_Packed(list(records), counts, planes)))
 
 
 class Unpacked(NamedTuple):
@@ -105,19 +101,15 @@ class Unpacked(NamedTuple):
 
 def unpacked(content: bytes) -> Unpacked:
     """Raises ValueError if the content is none that was packed."""
-    size = int.from_bytes(content[:_SIZE], "little")
-    if size > _LARGEST:
-        raise ValueError(f"{size:,} bytes of segments are more than one task can have")
     try:
-        found = _decode(_CODEC.decompress(content[_SIZE:], size))
-    except (OSError, msgspec.DecodeError) as error:
+        found = _decode(packing.unpacked(content))
+    except msgspec.DecodeError as error:
         raise ValueError(str(error)) from error
     width = _RECORD.itemsize
     ends = list(accumulate(found.counts, initial=0))
     is_whole = len(found.counts) == len(found.tables) and ends[-1] * width == len(found.records)
     if not is_whole or min(found.counts, default=1) < 1:
         raise ValueError("the segments of tables are not as many as they should be")
-    planes = np.frombuffer(found.records, np.uint8).reshape(width, ends[-1])
-    records = planes.T.copy(order="C").view(_RECORD).ravel()
+    records = packing.from_planes(found.records, _RECORD)
     rows = np.add.reduceat(records["rows"], ends[:-1], dtype=np.int64).tolist() if found.tables else []
     return Unpacked(found.tables, rows, [end * width for end in ends], records)

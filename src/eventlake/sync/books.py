@@ -11,7 +11,7 @@ from eventlake.errors import InternalError
 from eventlake.lake import ids
 from eventlake.sync.dedupe import Kept
 from eventlake.sync.stage import Staged
-from eventlake.tasks.dedupe import Count
+from eventlake.tasks.counts import Count
 from eventlake.tasks.publish import Published
 from eventlake.tasks.staged import RawFile
 

@@ -1,6 +1,7 @@
 """Between the two jobs: which messages are loaded, which are copies, and what of the lake is written again."""
 
-from collections.abc import Collection, Iterable
+from collections import Counter
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
 
 from eventlake.errors import InternalError, InvalidSettingsError
@@ -13,7 +14,8 @@ from eventlake.sync.stage import Staged
 from eventlake.sync.state import LakeState
 from eventlake.sync.work import Work
 from eventlake.tasks import dedupe as task
-from eventlake.tasks.dedupe import Count, DedupeContext, DedupeResult
+from eventlake.tasks.counts import Count, added_up
+from eventlake.tasks.dedupe import DedupeContext, DedupeResult
 from eventlake.tasks.id_files import NewIds
 from eventlake.tasks.scope import Mode, Scope
 
@@ -106,22 +108,22 @@ def _decided(work: Work, state: LakeState, found: Found, staged: Staged, index: 
     return kept
 
 
-def combine(results: Iterable[DedupeResult], routes: Collection[Route]) -> Kept:
+def combine(results: Sequence[DedupeResult], routes: Collection[Route]) -> Kept:
     """Join the results of dedupe tasks, which name routes by their hashes."""
     by_hash = {ids.route_hash(route): route for route in routes}
-    kept = Kept()
+    kept, carried = Kept(), Counter[int]()
     for result in results:
         kept.dropped += [result.dropped] if result.dropped else []
         kept.new_ids += [result.new_ids] if result.new_ids else []
         kept.carried += [result.carried] if result.carried else []
-        for number, count in result.files.items():
-            kept.files[number] = kept.files.get(number, Count()).plus(count)
-        for key in result.routes.keys() | result.carried_routes.keys():
-            if key not in by_hash:
-                problem = f"messages were counted on a route that neither the lake nor this run has: {key}"
-                raise InternalError(problem, fix="run it again; if it happens twice, report it with this message")
-        for key, count in result.routes.items():
-            kept.routes[by_hash[key]] = kept.routes.get(by_hash[key], Count()).plus(count)
         for key, messages in result.carried_routes.items():
-            kept.carried_routes[by_hash[key]] = kept.carried_routes.get(by_hash[key], 0) + messages
+            carried[key] += messages
+    kept.files = added_up(result.files for result in results)
+    routes_counted = added_up(result.routes for result in results)
+    for key in (*routes_counted, *carried):
+        if key not in by_hash:
+            problem = f"messages were counted on a route that neither the lake nor this run has: {key}"
+            raise InternalError(problem, fix="run it again; if it happens twice, report it with this message")
+    kept.routes = {by_hash[key]: count for key, count in routes_counted.items()}
+    kept.carried_routes = {by_hash[key]: messages for key, messages in carried.items()}
     return kept

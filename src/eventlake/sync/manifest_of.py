@@ -18,7 +18,7 @@ from eventlake.sync.jobs import Job
 from eventlake.sync.notices import notices_of
 from eventlake.sync.outcome import Outcome
 from eventlake.sync.state import LakeState
-from eventlake.tasks.dedupe import Count
+from eventlake.tasks.counts import Count
 from eventlake.tasks.scope import Mode
 
 Partitions = Mapping[str, Collection[tuple[str, ...]]]

@@ -17,6 +17,7 @@ from eventlake.lake.layout import STAGE
 from eventlake.lake.parquet import DataFile
 from eventlake.lake.segments import unpacked
 from eventlake.schema.names import MAX_COLUMN_LENGTH, MAX_TABLE_LENGTH
+from eventlake.tasks.counts import added_up
 from eventlake.tasks.dedupe import DedupeContext, DedupeResult
 from eventlake.tasks.examine import Difference, ExamineContext, FileSeen, IndexSeen, Nameless, Suspect
 from eventlake.tasks.id_files import NewIds
@@ -101,9 +102,13 @@ def dedupe(context: DedupeContext, _: Share, result: DedupeResult) -> Iterator[s
         yield from _counts(result.new_ids.messages)
         yield from _checksums(result.new_ids.checksum)
     yield from _staged(paths, context.run_id)
-    for count in (*result.files.values(), *result.routes.values()):
+    try:
+        counts = [*added_up([result.files]).values(), *added_up([result.routes]).values()]
+    except ValueError as error:
+        yield f"no counts: {error}"
+        return
+    for count in counts:
         yield from _counts(count.loaded, count.duplicates, count.rewritten)
-        yield from _checksums(count.checksum)
     yield from _counts(*result.carried_routes.values())
 
 

@@ -11,7 +11,7 @@ rules, and a row of the lake that the raw archive no longer has is carried over.
 import uuid
 from collections.abc import Iterable
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -21,6 +21,8 @@ from eventlake.lake.ids import Ids, Share
 from eventlake.lake.layout import STAGE
 from eventlake.lake.staging import IdSegment
 from eventlake.storage.base import Storage
+from eventlake.tasks import counts
+from eventlake.tasks.counts import Counts
 from eventlake.tasks.dropped import write_dropped
 from eventlake.tasks.id_files import IdWriter, NewIds
 from eventlake.tasks.memory import give_back
@@ -42,27 +44,10 @@ class DedupeContext:
     routes: tuple[Route, ...] = ()  # all that there are, if the scope is about some tables
 
 
-class Count(NamedTuple):
-    """Messages of one raw file or one route."""
-
-    loaded: int = 0
-    duplicates: int = 0
-    rewritten: int = 0  # of the duplicates: those that are in the lake themselves
-    checksum: int = 0  # of the message ids loaded
-
-    def plus(self, other: "Count") -> "Count":
-        return Count(
-            self.loaded + other.loaded,
-            self.duplicates + other.duplicates,
-            self.rewritten + other.rewritten,
-            ids.add_checksums(self.checksum, other.checksum),
-        )
-
-
 @dataclass
 class DedupeResult:
-    files: dict[int, Count]
-    routes: dict[int, Count]  # by hash
+    files: Counts  # by number
+    routes: Counts  # by hash
     dropped: str | None  # messages of which not all rows are to be published
     new_ids: NewIds | None  # a share of the run's index
     carried: str | None  # messages that only the lake has
@@ -198,29 +183,17 @@ def _tally(values: Any) -> dict[int, int]:
     return dict(zip(keys.tolist(), counts.tolist(), strict=True))
 
 
-def _counts(staged: Ids, by: str, new: Any, again: Any, readable: Any) -> dict[int, Count]:
+def _counts(staged: Ids, by: str, new: Any, again: Any, readable: Any) -> Counts:
     """Counts by raw file or by route."""
-    if not len(staged):
-        return {}
     order = np.argsort(staged[by])
     keys, starts = np.unique(staged[by][order], return_index=True)
 
-    def total(values: Any) -> list[int]:
-        sums: list[int] = np.add.reduceat(values[order].astype(np.uint64), starts).tolist()
-        return sums
+    def total(values: Any) -> Any:
+        return np.add.reduceat(values[order].astype(np.uint64), starts) if len(staged) else keys
 
     zero = np.uint64(0)
-    columns = (
-        total(new),
-        total(readable & ~new),
-        total(again),
-        total(np.where(new, staged["high"], zero)),
-        total(np.where(new, staged["low"], zero)),
-    )
-    return {
-        int(key): Count(loaded, duplicates, rewritten, ids.checksum_of(high, low))
-        for key, loaded, duplicates, rewritten, high, low in zip(keys, *columns, strict=True)
-    }
+    checked = (np.where(new, staged[half], zero) for half in ("high", "low"))
+    return counts.packed(keys, map(total, (new, readable & ~new, again, *checked)))
 
 
 def _write_dropped(context: DedupeContext, staged: Ids, where: Any, *, new: Any, again: Any) -> str | None:
