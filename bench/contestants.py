@@ -1,8 +1,11 @@
 """The ways to turn an archive into Parquet that are compared, each run as a command of its own.
 
-`naive_spark`, `duckdb_copy` and `dlt` are those of `bench.loaders`. `eventlake_first` meets every table for the first
-time, `eventlake_steady` knows them all. `eventlake_bucket` is the same in a bucket behind a network, `eventlake_steps`
-tells what its steps took, `eventlake_warm` finds Spark running. `bare_spark` loads nothing.
+`naive_spark`, `duckdb_copy` and `dlt` are those of `bench.loaders`; the first two `…_with_schema` are told all columns
+and types before they start. `eventlake_first` meets every table for the first time, `eventlake_steady` knows them all.
+`eventlake_bucket` is the same in a bucket behind a network, `eventlake_steps` tells what its steps took,
+`eventlake_warm` finds Spark running; `eventlake_driver` and `eventlake_history` load no events, see `bench.driver`.
+`bare_spark` loads nothing. The class cache of `eventlake doctor --quick-start` is there for `bare_spark_cached` and for
+eventlake, but for `eventlake_uncached`.
 """
 
 from __future__ import annotations
@@ -16,16 +19,15 @@ from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from bench.archives import Archive
 from bench.lookback import write_index
 from bench.measure import CommandFailed
 from eventlake.lake.parquet import WRITER
-from eventlake.runners.class_cache import make_class_cache
+from eventlake.runners.class_cache import java_options, make_class_cache
 from eventlake.runners.java import java_home
 
 if TYPE_CHECKING:
     from collections.abc import Callable
-
-    from bench.archives import Archive
 
 EVENTLAKE = Path(sys.executable).with_name("eventlake")
 BUCKET_ENDPOINT = "EVENTLAKE_BENCH_BUCKET_ENDPOINT"
@@ -39,6 +41,10 @@ class Task:
     archive: Archive
     sample: Archive  # a few earlier events with the same tables and columns
     index_ids: int = 0  # messages that earlier syncs of a week have loaded
+
+
+_NOTHING = Archive(Path(), 0, 0, 0, 0)
+NO_EVENTS = Task(_NOTHING, _NOTHING)
 
 
 @dataclass(frozen=True)
@@ -127,14 +133,33 @@ def _warm(task: Task, folder: Path) -> list[str]:
     return _timed_sync(folder / "workspace", task.sample.folder, task.archive.folder)
 
 
+def _without_class_cache(task: Task, folder: Path) -> list[str]:
+    return ["env", f"XDG_CACHE_HOME={folder}", *_steady(task, folder)]
+
+
 def _bare(_task: Task, _folder: Path) -> list[str]:
     return [sys.executable, "-m", "bench.bare_spark"]
 
 
-def _loader(name: str) -> Contestant:
+def _bare_with_class_cache(_task: Task, _folder: Path) -> list[str]:
+    return [sys.executable, "-m", "bench.bare_spark", java_options()]
+
+
+def _driver(what: str) -> Contestant:
+    def prepare(_task: Task, folder: Path) -> list[str]:
+        return [sys.executable, "-m", "bench.driver", what, str(folder / "workspace")]
+
+    return Contestant(prepare, tells=True)
+
+
+def _loader(name: str, *, schema_given: bool = False) -> Contestant:
     def prepare(task: Task, folder: Path) -> list[str]:
         codec = f"--codec={WRITER['compression']}"  # eventlake's, so that sizes can be compared
-        return [sys.executable, "-m", "bench.loaders", name, str(task.archive.folder), str(folder / "out"), codec]
+        load = [sys.executable, "-m", "bench.loaders", name, str(task.archive.folder)]
+        known = task.archive.folder.with_suffix(f".{name}")
+        if schema_given and not known.exists():
+            _done([[*load, str(known), "--infer"]])
+        return [*load, str(folder / "out"), codec, *([f"--schema={known}"] if schema_given else [])]
 
     return Contestant(prepare, output="out/**/*.parquet")
 
@@ -143,12 +168,18 @@ _LAKE = "workspace/lake/segment-data/data/**/*.parquet"
 
 CONTESTANTS = {
     "bare_spark": Contestant(_bare, tells=True),
+    "bare_spark_cached": Contestant(_bare_with_class_cache, tells=True),
     "naive_spark": _loader("naive_spark"),
+    "spark_with_schema": _loader("naive_spark", schema_given=True),
     "duckdb_copy": _loader("duckdb_copy"),
+    "duckdb_with_schema": _loader("duckdb_copy", schema_given=True),
     "dlt": _loader("dlt_parquet"),
     "eventlake_first": Contestant(_first, _LAKE),
     "eventlake_steady": Contestant(_steady, _LAKE),
+    "eventlake_uncached": Contestant(_without_class_cache, _LAKE),
     "eventlake_bucket": Contestant(_bucket),
     "eventlake_steps": Contestant(_steps, _LAKE, tells=True),
     "eventlake_warm": Contestant(_warm, tells=True),
+    "eventlake_driver": _driver("billion"),
+    "eventlake_history": _driver("history"),
 }

@@ -1,14 +1,17 @@
 """Other ways to turn an archive into Parquet: what one writes in ten lines, each run as a process of its own.
 
-One schema for all tables or one per table, no deduplication, nobody who counts. `--concede` switches on what it takes
-to get a load of hostile events to its end; see `bench.lossless`.
+One schema for all tables or one per table, no deduplication, nobody who counts. `--schema` gives a schema that was
+inferred before (`--infer` writes it), as one has who loads daily. `--concede` switches on what it takes to get a load
+of hostile events to its end; see `bench.lossless`.
 """
 
 from __future__ import annotations
 
 import argparse
 import gzip
+import json
 import os
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -18,27 +21,45 @@ if TYPE_CHECKING:
 _LONGEST_FOLDER = 200
 
 
-def naive_spark(source: Path, target: Path, codec: str, concede: frozenset[str]) -> None:
-    """Read all lines as JSON with an inferred schema, and write one dataset partitioned by table and hour."""
-    from pyspark.sql import SparkSession  # noqa: PLC0415 - the others start without it
-    from pyspark.sql import functions as F  # noqa: N812, PLC0415 - the name everyone knows it by
+@dataclass(frozen=True)
+class Way:
+    """How a load is to be done."""
 
-    spark = (
+    codec: str = "snappy"
+    concede: frozenset[str] = frozenset()
+    schema: Path | None = None  # that is known before
+
+
+def _spark(way: Way) -> Any:
+    from pyspark.sql import SparkSession  # noqa: PLC0415 - the others start without it
+
+    return (
         SparkSession.builder.master("local[*]")
         .config("spark.driver.memory", "4g")
         .config("spark.sql.session.timeZone", "UTC")
         .config("spark.ui.enabled", "false")
-        .config("spark.sql.caseSensitive", str("case_sensitive" in concede).lower())
-        .config("spark.sql.parquet.compression.codec", codec)
+        .config("spark.sql.caseSensitive", str("case_sensitive" in way.concede).lower())
+        .config("spark.sql.parquet.compression.codec", way.codec)
         .getOrCreate()
     )
+
+
+def naive_spark(source: Path, target: Path, way: Way) -> None:
+    """Read all lines as JSON with an inferred schema, and write one dataset partitioned by table and hour."""
+    from pyspark.sql import functions as F  # noqa: N812, PLC0415 - the name everyone knows it by
+    from pyspark.sql.types import StructType  # noqa: PLC0415
+
+    spark = _spark(way)
+    reader = spark.read
+    if way.schema:
+        reader = reader.schema(StructType.fromJson(json.loads(way.schema.read_text())))
     received_at = F.to_timestamp("receivedAt")
     name = F.regexp_replace(F.lower("event"), "[^a-z0-9]+", "_")
-    if "short_names" in concede:
+    if "short_names" in way.concede:
         name = F.substring(name, 1, _LONGEST_FOLDER)
     table = F.when(F.col("type") == "track", name)
     (
-        spark.read.json(str(source))
+        reader.json(str(source))
         .withColumn("segment_type", table.otherwise(F.col("type")))
         .withColumn("day", F.date_format(received_at, "yyyy-MM-dd"))
         .withColumn("hr", F.date_format(received_at, "HH"))
@@ -48,17 +69,27 @@ def naive_spark(source: Path, target: Path, codec: str, concede: frozenset[str])
     spark.stop()
 
 
-def duckdb_copy(source: Path, target: Path, codec: str, concede: frozenset[str]) -> None:
+def spark_schema(source: Path, target: Path) -> None:
+    spark = _spark(Way())
+    target.write_text(spark.read.json(str(source)).schema.json())
+    spark.stop()
+
+
+# Types are inferred from all lines, as Spark does: with DuckDB's sample of 20,480 the first value of another kind after
+# it ends the load. Without maps, for Spark's reader makes none either.
+_INFERRED = "sample_size = -1, map_inference_threshold = -1"
+
+
+def duckdb_copy(source: Path, target: Path, way: Way) -> None:
     """Do the same with DuckDB's own JSON reader, on all cores."""
     import duckdb  # noqa: PLC0415
 
     name = "regexp_replace(lower(event), '[^a-z0-9]+', '_', 'g')"
-    if "short_names" in concede:
+    if "short_names" in way.concede:
         name = f"left({name}, {_LONGEST_FOLDER})"
-    ignore = ", ignore_errors = true" if "ignore_errors" in concede else ""
+    ignore = ", ignore_errors = true" if "ignore_errors" in way.concede else ""
+    how = f"columns = {way.schema.read_text()}" if way.schema else _INFERRED
     duckdb.sql("SET TimeZone = 'UTC'")
-    # Types are inferred from all lines, as Spark does: with DuckDB's sample of 20,480 the first value of
-    # another kind after it ends the load. Without maps, for Spark's reader makes none either.
     duckdb.sql(
         f"""
         COPY (
@@ -66,21 +97,33 @@ def duckdb_copy(source: Path, target: Path, codec: str, concede: frozenset[str])
                 CASE type WHEN 'track' THEN {name} ELSE type END AS segment_type,
                 strftime(receivedAt, '%Y-%m-%d') AS day,
                 strftime(receivedAt, '%H') AS hr
-            FROM read_ndjson($files, sample_size = -1, map_inference_threshold = -1{ignore})
-        ) TO $target (FORMAT parquet, COMPRESSION {codec}, PARTITION_BY (segment_type, day, hr))
+            FROM read_ndjson($files, {how}{ignore})
+        ) TO $target (FORMAT parquet, COMPRESSION {way.codec}, PARTITION_BY (segment_type, day, hr))
         """,
         params={"files": f"{source}/*", "target": str(target)},
     )
 
 
-def dlt_parquet(source: Path, target: Path, codec: str, concede: frozenset[str]) -> None:
+def duckdb_schema(source: Path, target: Path) -> None:
+    import duckdb  # noqa: PLC0415
+
+    query = f"DESCRIBE SELECT * FROM read_ndjson($files, {_INFERRED})"
+    found = duckdb.execute(query, {"files": f"{source}/*"}).fetchall()
+
+    def quoted(text: str) -> str:
+        return "'" + text.replace("'", "''") + "'"
+
+    target.write_text("{" + ", ".join(f"{quoted(name)}: {quoted(kind)}" for name, kind, *_ in found) + "}")
+
+
+def dlt_parquet(source: Path, target: Path, way: Way) -> None:
     """One table per event with dlt, nested values in tables of their own, as it does by itself."""
     os.environ["RUNTIME__DLTHUB_TELEMETRY"] = "false"
-    os.environ["NORMALIZE__DATA_WRITER__COMPRESSION"] = codec
+    os.environ["NORMALIZE__DATA_WRITER__COMPRESSION"] = way.codec
     import dlt  # noqa: PLC0415
     from dlt.common import json as dlt_json  # noqa: PLC0415
 
-    longest = _LONGEST_FOLDER if "short_names" in concede else None
+    longest = _LONGEST_FOLDER if "short_names" in way.concede else None
 
     def table(event: dict[str, Any]) -> str:
         name = f"track_{event.get('event')}" if event.get("type") == "track" else str(event.get("type"))
@@ -91,7 +134,7 @@ def dlt_parquet(source: Path, target: Path, codec: str, concede: frozenset[str])
             try:
                 event = dlt_json.loadb(line)
             except ValueError:
-                if "skip_unreadable" not in concede:
+                if "skip_unreadable" not in way.concede:
                     raise
                 continue
             if isinstance(event, dict):
@@ -113,11 +156,12 @@ def _lines(source: Path) -> Iterator[bytes]:
             yield from file
 
 
-LOADERS: dict[str, Callable[[Path, Path, str, frozenset[str]], None]] = {
+LOADERS: dict[str, Callable[[Path, Path, Way], None]] = {
     "naive_spark": naive_spark,
     "duckdb_copy": duckdb_copy,
     "dlt_parquet": dlt_parquet,
 }
+SCHEMAS: dict[str, Callable[[Path, Path], None]] = {"naive_spark": spark_schema, "duckdb_copy": duckdb_schema}
 
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__)
@@ -126,6 +170,11 @@ if __name__ == "__main__":
     parser.add_argument("target", type=Path, help="folder to be made")
     parser.add_argument("--codec", default="snappy", help="of the Parquet files")
     parser.add_argument("--concede", action="append", default=[], help="a switch that gets hostile events loaded")
+    parser.add_argument("--schema", type=Path, help="a file that --infer wrote")
+    parser.add_argument("--infer", action="store_true", help="write only the schema, to the target")
     options = parser.parse_args()
-    load = LOADERS[options.loader]
-    load(options.source.resolve(), options.target.resolve(), options.codec, frozenset(options.concede))
+    source, target = options.source.resolve(), options.target.resolve()
+    if options.infer:
+        SCHEMAS[options.loader](source, target)
+    else:
+        LOADERS[options.loader](source, target, Way(options.codec, frozenset(options.concede), options.schema))

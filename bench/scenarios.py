@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from bench.contestants import Task
+from bench.contestants import NO_EVENTS, Task
 from bench.runs import Entry
 from bench.shapes import Shapes
 from eventlake.demo.events import Recipe
@@ -20,6 +20,8 @@ _FEWEST_FILES = 8  # so that more cores than one have work
 _SMALL_FILE = 50  # events
 _FEW_EVENTS = 5_000
 SIZES = {"tenth": 0.1, "whole": 1, "tenfold": 10}  # of scenario G
+DLT_SIZES = {"a slice": 1, "three slices": 3}  # of A for dlt, with which all would take an hour
+_LOADERS = ("naive_spark", "spark_with_schema", "duckdb_copy", "duckdb_with_schema")
 
 
 @dataclass(frozen=True)
@@ -53,12 +55,13 @@ def _many(scenario: str, task: Task, *contestants: str) -> Iterator[Entry]:
 
 def _a(scale: Scale, archives: Archives) -> Iterator[Entry]:
     task = whole_task(scale, archives)
-    # dlt stops at whole numbers beyond 64 bits, which are among the conflicts.
-    events = min(scale.events, scale.slice_events)
-    part = _task(archives, replace(_recipe(scale), events=events, conflict_share=0.0))
-    yield from _many("A", task, "bare_spark", "naive_spark", "duckdb_copy")
-    yield from _many("A", part, "dlt")
-    yield from _many("A", task, "eventlake_first", "eventlake_steady")
+    yield from _many("A", task, "bare_spark", *_LOADERS, "eventlake_first", "eventlake_steady")
+    for name, share in DLT_SIZES.items():
+        # dlt stops at whole numbers beyond 64 bits, which are among the conflicts.
+        recipe = replace(_recipe(scale), events=int(scale.slice_events * share), conflict_share=0.0)
+        part = _task(archives, recipe)
+        yield Entry("A", f"dlt, {name}", "dlt", part)
+        yield Entry("A", f"steady, {name}", "eventlake_steady", part)
 
 
 def _b(scale: Scale, archives: Archives) -> Iterator[Entry]:
@@ -84,7 +87,8 @@ def _e(scale: Scale, archives: Archives) -> Iterator[Entry]:
 
 def _f(scale: Scale, archives: Archives) -> Iterator[Entry]:
     task = _task(archives, replace(_recipe(scale), events=min(scale.events, _FEW_EVENTS)))
-    yield from _many("F", task, "bare_spark", "eventlake_steady", "eventlake_warm")
+    yield from _many("F", task, "bare_spark", "bare_spark_cached")
+    yield from _many("F", task, "eventlake_uncached", "eventlake_steady", "eventlake_warm")
 
 
 def _g(scale: Scale, archives: Archives) -> Iterator[Entry]:
@@ -95,7 +99,7 @@ def _g(scale: Scale, archives: Archives) -> Iterator[Entry]:
 
 def _h(scale: Scale, archives: Archives) -> Iterator[Entry]:
     task = _task(archives, Shapes(scale.events, scale.shape, hours=scale.hours, duplicate_share=0.01))
-    yield from _many("H", task, "naive_spark", "duckdb_copy", "eventlake_first", "eventlake_steady")
+    yield from _many("H", task, *_LOADERS, "eventlake_first", "eventlake_steady")
 
 
 def _n(scale: Scale, archives: Archives) -> Iterator[Entry]:
@@ -118,6 +122,10 @@ def _o(scale: Scale, archives: Archives) -> Iterator[Entry]:
         yield Entry("O", f"{name} in a bucket", "eventlake_bucket", task)
 
 
+def _s(_scale: Scale, _archives: Archives) -> Iterator[Entry]:
+    yield from _many("S", NO_EVENTS, "eventlake_driver", "eventlake_history")
+
+
 @dataclass(frozen=True)
 class Scenario:
     title: str
@@ -135,5 +143,6 @@ SCENARIOS = {
     "H": Scenario("40 track types with properties of their own", _h),
     "N": Scenario("1,000 track types in three hours", _n),
     "O": Scenario("A and N in a bucket behind a network", _o),
+    "S": Scenario("the driver of a billion events, and one more file after a million", _s),
     "W": Scenario("one table with 1,500 columns of which an event fills 30", _w),
 }

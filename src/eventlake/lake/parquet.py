@@ -56,6 +56,14 @@ class _OpenFile:
     last_received: int
 
 
+def _repeating(rows: pa.Table) -> list[str]:
+    """The columns for which a dictionary is worth its bytes, as far as the first rows tell."""
+    filled = (
+        name for name, cells in zip(rows.column_names, rows.columns, strict=True) if cells.null_count < len(cells)
+    )
+    return [name for name in filled if name not in _ALL_DIFFERENT]
+
+
 class PartitionedWriter:
     """Writes rows of one table to a file per partition. Files are made in memory: most are small, and all are hashed.
 
@@ -100,8 +108,7 @@ class PartitionedWriter:
             if len(self._open) >= self._sizes.open_files:
                 self.close()
             content = pa.BufferOutputStream()
-            with_dictionary = [column for column in rows.column_names if column not in _ALL_DIFFERENT]
-            writer = pq.ParquetWriter(content, rows.schema, use_dictionary=with_dictionary, **WRITER)
+            writer = pq.ParquetWriter(content, rows.schema, use_dictionary=_repeating(rows), **WRITER)
             file = _OpenFile(writer, content, next(self._names), number, 0, first, last)
             self._open[number, rows.num_columns] = file
         file.writer.write_table(rows, row_group_size=self._sizes.rows_per_group)

@@ -14,7 +14,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from eventlake.errors import SetupError
+from eventlake.errors import EventLakeError, SetupError
 from eventlake.storage.base import Part, Storage, StoredFile, answered, transferred
 from eventlake.storage.object_files import READ_AT_ONCE, Ahead, Ranges, Upload
 
@@ -65,6 +65,8 @@ class ObjectStorage(Storage):
         what = f"{request} {self.full(path)}"
         try:
             return ask(self._store)
+        except EventLakeError:
+            raise
         except FileNotFoundError as error:
             if code_of(error) in ("", "NoSuchKey", "BlobNotFound"):
                 raise FileNotFoundError(what) from error
