@@ -125,18 +125,19 @@ def test_files_are_finished_when_they_fill_the_memory_and_not_before(storage: Lo
 
 
 def test_files_are_small_and_can_be_read_by_everything(storage: LocalStorage) -> None:
-    """Instants as INT64, snappy, no schema that only Arrow reads, and no dictionary where all values differ."""
+    """Instants as INT64, snappy, no schema that only Arrow reads, no dictionary where all values differ or none is."""
     out = writer(storage)
     received = [0] * 3
     times = pa.array(received, pa.timestamp("us", "UTC"))
     more = dict.fromkeys(("sent_at", "timestamp", "original_timestamp"), times)
-    out.write(table(received, message_id=["a", "b", "c"], user_id=["u"] * 3, **more))
+    nothing = pa.nulls(3, pa.string())
+    out.write(table(received, message_id=["a", "b", "c"], user_id=["u"] * 3, one=["x", None, None], no=nothing, **more))
     (file,) = out.close()
     described = pq.read_metadata(storage.full(file.written))
     columns = {part.path_in_schema: part for part in map(described.row_group(0).column, range(described.num_columns))}
     assert {part.compression for part in columns.values()} == {"SNAPPY"}
     assert columns["received_at"].physical_type == "INT64"
-    assert {name for name, part in columns.items() if part.has_dictionary_page} == {"n", "user_id"}
+    assert {name for name, part in columns.items() if part.has_dictionary_page} == {"n", "user_id", "one"}
     assert described.metadata is None
     assert pq.read_schema(storage.full(file.written)).field("received_at").type == pa.timestamp("us", "UTC")
 
