@@ -33,13 +33,23 @@ class Aws(NamedTuple):
     def client(self, service: str, **options: Any) -> Any:
         return boto3.client(service, endpoint_url=self.endpoint, region_name=REGION, **options)
 
-    def role(self, *, without: Sequence[str] = (), below: str = "*", external_id: str | None = None) -> str:
-        """The ARN of a new role that may do all but these things, and that whoever knows its external id may assume."""
+    def role(
+        self,
+        *,
+        only: Sequence[str] = ("*",),
+        without: Sequence[str] = (),
+        below: str = "*",
+        external_id: str | None = None,
+    ) -> str:
+        """The ARN of a new role that may do these things but not those.
+
+        Whoever knows its external id may assume it.
+        """
         iam, name = self.client("iam"), f"role-{uuid.uuid4().hex}"
         condition = {"Condition": {"StringEquals": {"sts:ExternalId": external_id}}} if external_id else {}
         trust = {"Effect": "Allow", "Principal": {"AWS": "*"}, "Action": "sts:AssumeRole", **condition}
         arn: str = iam.create_role(RoleName=name, AssumeRolePolicyDocument=_policy(trust))["Role"]["Arn"]
-        rights: list[dict[str, Any]] = [{"Effect": "Allow", "Action": "*", "Resource": "*"}]
+        rights: list[dict[str, Any]] = [{"Effect": "Allow", "Action": list(only), "Resource": "*"}]
         if without:
             rights.append({"Effect": "Deny", "Action": list(without), "Resource": below})
         iam.put_role_policy(RoleName=name, PolicyName="rights", PolicyDocument=_policy(*rights))

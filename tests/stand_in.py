@@ -50,7 +50,7 @@ class Cluster:
         self._seen |= {step.id for cluster in _clusters() for step in cluster.steps} | {run.id for run in _job_runs()}
         with (
             mock.patch.object(ElasticMapReduceResponse, "cancel_steps", _cancel_steps(self), create=True),
-            mock.patch.object(ElasticMapReduceResponse, "get_managed_scaling_policy", _no_policy, create=True),
+            mock.patch.object(ElasticMapReduceResponse, "get_managed_scaling_policy", no_policy, create=True),
             mock.patch.object(EMRServerlessBackend, "start_job_run", _submitted(EMRServerlessBackend.start_job_run)),
         ):
             thread.start()
@@ -177,7 +177,7 @@ def _submitted(start: Any) -> Any:
     return start_job_run
 
 
-def _no_policy(_: Any) -> Any:
+def no_policy(_: Any) -> Any:
     return ActionResult({})
 
 

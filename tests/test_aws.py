@@ -3,6 +3,7 @@
 import json
 import os
 import pickle
+import re
 import subprocess
 import sys
 import threading
@@ -11,8 +12,11 @@ from collections.abc import Callable
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any, ClassVar, NamedTuple
+from unittest import mock
 
 import pytest
+from moto.glue.exceptions import GlueClientError
+from moto.glue.responses import GlueResponse
 
 from aws import REGION, Aws, rights_checked
 from conftest import InProcess, Lake, SetClock, track
@@ -20,6 +24,7 @@ from eventlake.audit.repair import repair
 from eventlake.audit.verify import verify
 from eventlake.aws.session import AwsOptions
 from eventlake.errors import EventLakeError, InvalidSettingsError, PermissionMissingError
+from eventlake.schema.types import ColumnType
 from eventlake.storage.s3 import S3Options, S3Storage
 from eventlake.sync import jobs
 from eventlake.workspace import Workspace
@@ -158,6 +163,141 @@ def test_a_right_that_is_missing_is_named_and_nothing_is_lost(on_aws: OnAws, wha
     rows = {kind: lake.query(f"select message_id from {database}.{name} order by 1") for kind, name in names.items()}
     assert rows["track_a"] == [{"message_id": "m1"}, {"message_id": "m2"}]
     assert rows["track_b"] == [{"message_id": "m3"}]
+    assert verify(lake.workspace, lake.connection, InProcess()) == []
+
+
+# What Segment's guide lets its role do, beside all that can be done with the bucket.
+SEGMENT_GLUE = """
+    CreateDatabase CreateTable GetTable GetTables UpdateTable DeleteTable BatchDeleteTable GetTableVersion
+    GetTableVersions DeleteTableVersion BatchDeleteTableVersion CreatePartition BatchCreatePartition GetPartition
+    GetPartitions BatchGetPartition UpdatePartition DeletePartition BatchDeletePartition
+"""
+
+
+def test_segments_own_policy_is_enough_for_syncs_and_replays(on_aws: OnAws) -> None:
+    lake = on_aws.lake()
+    rights = ["s3:*", *(f"glue:{action}" for action in SEGMENT_GLUE.split())]
+    on_aws.again(lake, role_arn=on_aws.aws.role(only=rights))
+    with rights_checked():
+        lake.sync_of(track("A", "m1", properties={"price": 1}))
+        lake.sync_of(track("A", "m2", properties={"color": "red"}), track("B", "m3", receivedAt="2026-11-16T10:00:00Z"))
+        lake.run(jobs.replay(lake.connection, None, None))
+        assert verify(lake.workspace, lake.connection, InProcess()) == []
+    database = lake.connection.settings.database
+    shown = on_aws.aws.client("glue").get_tables(DatabaseName=database)["TableList"]
+    columns = {table["Name"]: {one["Name"] for one in table["StorageDescriptor"]["Columns"]} for table in shown}
+    assert {"properties_price", "properties_color"} <= columns["track_a"]
+    assert set(columns) == {"track_a", "track_b"}
+
+
+def retype(lake: Lake) -> None:
+    lake.run(jobs.retype(lake.connection, "track_a", "properties_price", ColumnType.STRING))
+
+
+def lay_out_anew(lake: Lake) -> None:
+    lake.run(jobs.rebuild(lake.workspace.connections.preview("web", {"date_partition": "day"})))
+
+
+def trim(lake: Lake) -> None:
+    assert lake.place.glue.trim_versions(lake.connection.settings.database, "track_a", keep=1) > 0
+
+
+def drop(lake: Lake) -> None:
+    lake.run(jobs.drop(lake.connection, "track_a"))
+
+
+def check(lake: Lake) -> None:
+    assert verify(lake.workspace, lake.connection, InProcess()) == []
+
+
+class Feature(NamedTuple):
+    """What can be done, and the rights that it needs beside those of a sync."""
+
+    do: Callable[[Lake], Any]
+    rights: frozenset[str] = frozenset()
+
+
+SYNC = frozenset(
+    {
+        *("s3:ListBucket", "s3:GetObject", "s3:PutObject", "s3:DeleteObject"),
+        *("glue:GetTables", "glue:GetTable", "glue:CreateTable", "glue:UpdateTable", "glue:BatchCreatePartition"),
+    }
+)
+FEATURES = {
+    "syncs and replays": Feature(Lake.sync),
+    "`verify`": Feature(check, frozenset({"glue:GetPartitions"})),
+    "`retype`": Feature(retype, frozenset({"glue:GetPartitions", "glue:BatchUpdatePartition"})),
+    "replays that change the layout": Feature(
+        lay_out_anew, frozenset({"glue:GetPartitions", "glue:BatchDeletePartition"})
+    ),
+    "replays that change names": Feature(rebuild, frozenset({"glue:DeleteTable"})),
+    "`drop`": Feature(drop, frozenset({"glue:DeleteTable"})),
+    "`catalog trim`": Feature(trim, frozenset({"glue:GetTableVersions", "glue:DeleteTableVersion"})),
+}
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("name", FEATURES)
+def test_the_page_lists_the_rights_that_a_feature_needs_and_no_more(on_aws: OnAws, name: str) -> None:
+    do, own = FEATURES[name]
+    page = (Path(__file__).parent.parent / "docs" / "aws.md").read_text()
+    (row,) = [line for line in page.splitlines() if line.startswith(f"| {name} |")]
+    assert set(re.findall(r"`((?:s3|glue):\w+)`", row)) == (own or SYNC)
+
+    def done(rights: frozenset[str]) -> None:
+        here = on_aws._replace(bucket=f"lake-{uuid.uuid4().hex}")
+        here.aws.client("s3").create_bucket(Bucket=here.bucket)
+        lake = here.lake()
+        lake.sync_of(track("A", "m1", properties={"price": 1}))
+        lake.sync_of(track("A", "m2", properties={"color": "red"}))
+        lake.put(track("A", "m3", properties={"size": 1}), track("B", "m4", receivedAt="2026-11-16T10:00:00Z"))
+        here.again(lake, role_arn=here.aws.role(only=sorted(rights)))
+        with rights_checked():
+            do(lake)
+
+    done(SYNC | own)
+    for right in own or SYNC:
+        with pytest.raises(PermissionMissingError) as caught:
+            done((SYNC | own) - {right})
+        assert right in caught.value.fix
+
+
+# Limits of Glue
+
+
+def refusing(*names: str) -> Any:
+    """Glue, as it is when there is no room for tables with these names."""
+    make = GlueResponse.create_table
+
+    def made(self: Any) -> Any:
+        if self.parameters["TableInput"]["Name"] in names:
+            raise GlueClientError("ResourceNumberLimitExceededException", "Number of TABLE exceeds the account limit")
+        return make(self)
+
+    return mock.patch.object(GlueResponse, "create_table", made)
+
+
+def test_a_limit_of_glue_keeps_new_tables_out_and_nothing_else(on_aws: OnAws) -> None:
+    lake = on_aws.lake()
+    lake.sync_of(track("A", "m1"))
+    glue, database = on_aws.aws.client("glue"), lake.connection.settings.database
+    with refusing("track_b", "track_c"):
+        for number, event in enumerate("BC"):
+            head = lake.sync_of(track(event, f"n{number}"), track("A", f"a{number}"))[0]
+            (notice, *more) = head["notices"]
+            assert f"{database}.track_{event.lower()} is not as it should be in Glue" in " ".join(head["notices"])
+            assert "exceeds the account limit" in notice
+            assert len(more) == number  # tried again: the one before is still missing
+            assert lake.place.runs.get(None).report[0]["notices"] == head["notices"]  # type: ignore[index]
+        assert {table["Name"] for table in glue.get_tables(DatabaseName=database)["TableList"]} == {"track_a"}
+        assert lake.query(f"select count(*) as n from {database}.track_a") == [{"n": 3}]
+        assert lake.query(f"select message_id from {database}.track_b") == [{"message_id": "n0"}]
+        found = verify(lake.workspace, lake.connection, InProcess())
+        assert {finding.kind for finding in found} == {"not_in_glue"}
+    assert "notices" not in lake.sync_of(track("A", "a9"))[0]
+    assert {table["Name"] for table in glue.get_tables(DatabaseName=database)["TableList"]} == {
+        *("track_a", "track_b", "track_c")
+    }
     assert verify(lake.workspace, lake.connection, InProcess()) == []
 
 

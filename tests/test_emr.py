@@ -18,11 +18,14 @@ from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any, NamedTuple
+from unittest import mock
 
 import boto3
 import pyspark
 import pytest
+from moto.core.exceptions import AccessDeniedError
 from moto.emr.models import emr_backends
+from moto.emr.responses import ElasticMapReduceResponse
 
 from aws import ACCOUNT, REGION, Aws, rights_checked
 from conftest import InProcess
@@ -40,7 +43,7 @@ from eventlake.errors import (
 from eventlake.query import query
 from eventlake.runners import entry
 from eventlake.runners.cluster_driver import described
-from eventlake.runners.emr import Emr, EmrStep, like
+from eventlake.runners.emr import Emr, EmrStep, TransientCluster, like, state_of
 from eventlake.runners.entry import tree_digest
 from eventlake.runners.mailbox import Mailbox
 from eventlake.runners.package import LOCK, Package, Target, build, pinned, provide
@@ -53,7 +56,7 @@ from eventlake.tasks.registry import STEPS
 from eventlake.workspace import Workspace
 from needs import not_there
 from servers import S3Server
-from stand_in import NODE_PYTHON, Cluster, wait_until
+from stand_in import NODE_PYTHON, Cluster, no_policy, wait_until
 
 PROGRAM = str(Path(sys.executable).with_name("eventlake"))
 SPARK_35 = Path(__file__).parent.parent / "requirements" / "spark35.txt"
@@ -578,6 +581,73 @@ def test_a_right_on_the_cluster_that_is_missing_is_named(
         submit_and_follow()
     assert caught.value.code == f"insufficient_permissions.{code}"
     assert action in caught.value.fix
+
+
+SEGMENT_EMR = "AddJobFlowSteps CancelSteps DescribeCluster DescribeStep RunJobFlow TerminateJobFlows AddTags"
+
+
+def test_segments_own_policy_is_enough_for_a_step_and_for_a_cluster_of_its_own(
+    aws: Aws, storage: S3Storage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    cluster_id, user = a_cluster(aws), aws.user()
+    monkeypatch.setenv("AWS_ACCESS_KEY_ID", user.key)
+    monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", user.secret)
+    rights = [f"elasticmapreduce:{action}" for action in SEGMENT_EMR.split()]
+    emr = Emr(AwsOptions(REGION, aws.role(only=[*rights, "iam:PassRole"])))
+    step = EmrStep(emr, cluster_id, a_submission(storage))
+    alone = TransientCluster(emr, cluster_id, a_submission(storage))
+    before = set(emr_backends[ACCOUNT][REGION].clusters)
+    with rights_checked():
+        step.start("segment-stage/1")
+        assert step.status().state in (State.WAITING, State.RUNNING)
+        alone.start("segment-stage/2")
+        assert alone.status().state in (State.WAITING, State.RUNNING)
+        alone.stop()
+        assert alone.status().state is State.FAILED
+    (made,) = set(emr_backends[ACCOUNT][REGION].clusters) - before
+    groups = aws.client("emr").list_instance_groups(ClusterId=made)["InstanceGroups"]
+    machines = {
+        group["InstanceGroupType"]: (group["InstanceType"], group["RequestedInstanceCount"]) for group in groups
+    }
+    assert machines == {"MASTER": ("m5.xlarge", 1), "CORE": ("m5.xlarge", 2), "TASK": ("m5.xlarge", 2)}
+
+
+def test_policies_that_may_not_be_given_are_left_out(aws: Aws, storage: S3Storage) -> None:
+    """Amazon asks for rights of their own for them; the server of the tests does not."""
+    run_job_flow = ElasticMapReduceResponse.run_job_flow
+    asked: list[bool] = []
+
+    def strict(self: Any) -> Any:
+        asked.append(self._get_param("AutoTerminationPolicy") is not None)
+        if asked[-1]:
+            raise AccessDeniedError("somebody", "elasticmapreduce:PutAutoTerminationPolicy")
+        return run_job_flow(self)
+
+    alone = TransientCluster(Emr(AwsOptions(REGION)), a_cluster(aws), a_submission(storage))
+    with (
+        mock.patch.object(ElasticMapReduceResponse, "run_job_flow", strict),
+        mock.patch.object(ElasticMapReduceResponse, "get_managed_scaling_policy", no_policy, create=True),
+    ):
+        alone.start("segment-stage/1")
+    assert asked == [True, False]
+    alone.stop()
+
+
+@pytest.mark.parametrize(
+    ("told", "reason", "state"),
+    [
+        ("STARTING", "", State.WAITING),
+        ("BOOTSTRAPPING", "", State.WAITING),
+        ("RUNNING", "", State.RUNNING),
+        ("WAITING", "", State.RUNNING),
+        ("TERMINATING", "ALL_STEPS_COMPLETED", State.ENDED),
+        ("TERMINATED", "ALL_STEPS_COMPLETED", State.ENDED),
+        ("TERMINATED_WITH_ERRORS", "BOOTSTRAP_FAILURE", State.FAILED),
+        ("TERMINATED", "USER_REQUEST", State.FAILED),
+    ],
+)
+def test_a_cluster_that_was_made_for_a_run_ends_with_it(told: str, reason: str, state: State) -> None:
+    assert state_of({"State": told, "StateChangeReason": {"Code": reason} if reason else {}}) is state
 
 
 def test_a_cluster_that_is_gone_is_a_wrong_setting(aws: Aws, storage: S3Storage) -> None:

@@ -108,6 +108,12 @@ class CatalogDeleteDeniedError(PermissionMissingError):
     code = "insufficient_permissions.delete_table"
 
 
+class CatalogLimitError(SetupError):
+    """A catalog has as many tables, partitions or versions as it may have."""
+
+    code = "catalog_limit"
+
+
 class NoSpaceError(SetupError):
     code = "no_space"
 

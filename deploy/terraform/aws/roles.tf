@@ -101,7 +101,6 @@ data "aws_iam_policy_document" "lake" {
       "glue:CreateTable",
       "glue:DeleteTable",
       "glue:DeleteTableVersion",
-      "glue:GetDatabase",
       "glue:GetPartition",
       "glue:GetPartitions",
       "glue:GetTable",
@@ -154,7 +153,6 @@ data "aws_iam_policy_document" "submit" {
       "elasticmapreduce:ListBootstrapActions",
       "elasticmapreduce:ListInstanceFleets",
       "elasticmapreduce:ListInstanceGroups",
-      "elasticmapreduce:ListSteps",
       "elasticmapreduce:TerminateJobFlows",
     ]
     resources = ["arn:${local.partition}:elasticmapreduce:${local.region}:${local.account}:cluster/*"]

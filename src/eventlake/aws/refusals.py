@@ -3,6 +3,7 @@
 from eventlake import errors
 from eventlake.aws.session import AwsOptions
 from eventlake.errors import (
+    CatalogLimitError,
     EventLakeError,
     ExternalIdMissingError,
     ExternalIdWrongError,
@@ -23,7 +24,7 @@ _NOT_ALLOWED = {
     "SignatureDoesNotMatch",
     "UnrecognizedClientException",
 }
-_PAST_A_LIMIT = {"InvalidInputException", "ResourceNumberLimitExceededException"}
+PAST_A_LIMIT = "ResourceNumberLimitExceededException"
 _WRONG = {"ParamValidationError", "ProfileNotFound", "ConfigParseError", "InvalidRegionError"}
 _NO_CREDENTIALS = {"NoCredentialsError", "PartialCredentialsError", "CredentialRetrievalError"}
 _LIBRARIES = ("botocore", "boto3", "s3transfer", "urllib3")
@@ -41,7 +42,6 @@ _RIGHTS: dict[str, tuple[str, type[PermissionMissingError]]] = {
     "DeleteObjects": ("s3:DeleteObject", errors.DeleteDeniedError),
     "GetBucketLifecycleConfiguration": ("s3:GetLifecycleConfiguration", PermissionMissingError),
     "PutBucketLifecycleConfiguration": ("s3:PutLifecycleConfiguration", PermissionMissingError),
-    "GetDatabase": ("glue:GetDatabase", errors.CatalogReadDeniedError),
     "GetTable": ("glue:GetTable", errors.CatalogReadDeniedError),
     "GetTables": ("glue:GetTables", errors.CatalogReadDeniedError),
     "GetTableVersions": ("glue:GetTableVersions", errors.CatalogReadDeniedError),
@@ -56,7 +56,6 @@ _RIGHTS: dict[str, tuple[str, type[PermissionMissingError]]] = {
     "DeleteTableVersion": ("glue:DeleteTableVersion", errors.CatalogDeleteDeniedError),
     "CancelSteps": ("elasticmapreduce:CancelSteps", errors.SubmitDeniedError),
     "TerminateJobFlows": ("elasticmapreduce:TerminateJobFlows", errors.SubmitDeniedError),
-    "ListSteps": ("elasticmapreduce:ListSteps", errors.JobStatusDeniedError),
     "ListInstanceGroups": ("elasticmapreduce:ListInstanceGroups", errors.JobStatusDeniedError),
     "ListInstanceFleets": ("elasticmapreduce:ListInstanceFleets", errors.JobStatusDeniedError),
     "ListBootstrapActions": ("elasticmapreduce:ListBootstrapActions", errors.JobStatusDeniedError),
@@ -86,7 +85,9 @@ def explained(error: Exception, what: str, options: AwsOptions) -> EventLakeErro
         return _role_refused(error, what, options)
     if code_of(error) in _NOT_ALLOWED or name in _NO_CREDENTIALS:
         return refused(operation, str(error), what)
-    if code_of(error) in _PAST_A_LIMIT:
+    if code_of(error) == PAST_A_LIMIT:
+        return CatalogLimitError(f"could not {what}: {error}", fix="ask AWS for a higher limit, or make room")
+    if code_of(error) == "InvalidInputException":
         return SetupError(f"could not {what}: {error}", fix="see the limits of the account, and what is asked for")
     if name in _WRONG:
         return InvalidSettingsError(f"could not {what}: {error}", fix="correct the settings of aws and s3")

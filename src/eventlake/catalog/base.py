@@ -74,8 +74,11 @@ class Catalog(Protocol):
     def history(self, database: str, table: str) -> list[SchemaEvent]:
         """When each column came or changed its type, and in which run; oldest first."""
 
-    def apply(self, changes: Sequence[TableChange], *, run_id: str, at: int) -> None:
-        """Create tables or append their columns, set types, and add partitions."""
+    def apply(self, changes: Sequence[TableChange], *, run_id: str, at: int) -> list[str]:
+        """Create tables or append their columns, set types, and add partitions.
+
+        Returns what a limit of the catalog did not let in, in words; it is tried again with the next changes.
+        """
 
     def drop(self, database: str, table: str) -> None:
         """Forget a table; its files stay."""

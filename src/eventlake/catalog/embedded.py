@@ -144,7 +144,7 @@ class EmbeddedCatalog:
                 for row in connection.execute(query)
             ]
 
-    def apply(self, changes: Sequence[TableChange], *, run_id: str, at: int) -> None:
+    def apply(self, changes: Sequence[TableChange], *, run_id: str, at: int) -> list[str]:
         with self._engine.begin() as connection:
             self._make_tables(connection, changes, run_id, at)
             types = self._types(connection, changes)
@@ -172,6 +172,7 @@ class EmbeddedCatalog:
             _insert_missing(connection, _columns, new)
             _insert_missing(connection, _history, events)
             _insert_missing(connection, _partitions, partitions)
+        return []
 
     def _types(
         self, connection: sa.Connection, changes: Sequence[TableChange]

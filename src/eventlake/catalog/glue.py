@@ -8,13 +8,13 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any, TypeVar
 
-from eventlake.aws.refusals import code_of
+from eventlake.aws.refusals import PAST_A_LIMIT, code_of
 from eventlake.aws.service import Service
 from eventlake.aws.session import AwsOptions
 from eventlake.catalog import glue_tables
 from eventlake.catalog.base import SYSTEM_DATABASE, Among, CatalogTable, SchemaEvent, TableChange
 from eventlake.catalog.glue_tables import Described
-from eventlake.errors import InvalidSettingsError, TransientError
+from eventlake.errors import CatalogLimitError, InvalidSettingsError, TransientError
 from eventlake.lake.layout import REPORTS
 
 _AT_ONCE = 8  # tables; Glue allows some ten calls a second
@@ -63,19 +63,17 @@ class GlueCatalog:
             token = {"NextToken": page["NextToken"]}
 
     def prepare(self, database: str) -> frozenset[str]:
-        self._see_to_database(database)
-        return frozenset(
-            table["Name"] for table in self._tables(database) if not glue_tables.is_ours(table, self._root)
-        )
-
-    def _see_to_database(self, database: str) -> None:
         try:
-            self._ask("get_database", Name=database)
+            found = list(self._pages("get_tables", "TableList", DatabaseName=database))
         except Exception as error:
             if code_of(error) != _GONE:
                 raise
-        else:
-            return
+            self.make_database(database)
+            return frozenset()
+        return frozenset(table["Name"] for table in found if not glue_tables.is_ours(table, self._root))
+
+    def make_database(self, database: str) -> None:
+        """Make a database. Nobody asks before whether it is there: who may make one need not have the right to ask."""
         # Lake Formation wants the location that the tables have in common.
         wanted = {"Name": database, "LocationUri": f"{self._root}/segment-data/"}
         try:
@@ -127,12 +125,18 @@ class GlueCatalog:
             return None
         return found
 
-    def apply(self, changes: Sequence[TableChange], *, run_id: str, at: int) -> None:
-        for database in sorted({change.database for change in changes}):
-            self._see_to_database(database)
+    def apply(self, changes: Sequence[TableChange], *, run_id: str, at: int) -> list[str]:
         with ThreadPoolExecutor(_AT_ONCE) as pool:
-            for _ in pool.map(lambda change: self._apply(change, run_id, at), changes):
-                pass
+            told = list(pool.map(lambda change: self._apply_within_limits(change, run_id, at), changes))
+        return [refused for refused in told if refused]
+
+    def _apply_within_limits(self, change: TableChange, run_id: str, at: int) -> str | None:
+        """Change a table; what a limit did not let in, which must not keep other tables out."""
+        try:
+            self._apply(change, run_id, at)
+        except CatalogLimitError as error:
+            return f"{change.database}.{change.table} is not as it should be in Glue: {error.problem}"
+        return None
 
     def _apply(self, change: TableChange, run_id: str, at: int) -> None:
         def changed(table: Described | None) -> Described:
@@ -187,7 +191,7 @@ class GlueCatalog:
             place = {"DatabaseName": database, "TableInput": new}
             try:
                 if found is None:
-                    self._ask("create_table", **place)
+                    self._create_table(database, place)
                 elif new != glue_tables.as_input(found):
                     # Glue keeps the old version if more than new columns came.
                     is_larger = not glue_tables.is_retyped(found, new)
@@ -201,10 +205,21 @@ class GlueCatalog:
             f"{database}.{table} is changed by others all the time", fix="see who writes to it in Glue; run it again"
         )
 
+    def _create_table(self, database: str, place: dict[str, Any]) -> None:
+        try:
+            self._ask("create_table", **place)
+        except Exception as error:
+            if code_of(error) != _GONE:
+                raise
+            self.make_database(database)
+            self._ask("create_table", **place)
+
     def _no_errors(self, answer: Described) -> None:
         """Raise what was wrong with a part of a batch; that a thing is there, or is not any more, is right."""
         for error in answer.get("Errors", ()):
             detail = error.get("ErrorDetail", {})
+            if detail.get("ErrorCode") == PAST_A_LIMIT:
+                raise CatalogLimitError(f"Glue refused a partition: {detail}", fix="ask AWS for a higher limit")
             if detail.get("ErrorCode") not in (_THERE, _GONE):
                 raise TransientError(f"Glue refused a partition: {detail}", fix="run it again")
 
@@ -223,7 +238,6 @@ class GlueCatalog:
         return []
 
     def register_report(self, source_id: str, day: str) -> None:
-        self._see_to_database(SYSTEM_DATABASE)
         storage = glue_tables.REPORTS["StorageDescriptor"] | {"Location": f"{self._root}/{REPORTS}"}
         table = self._write(
             SYSTEM_DATABASE,

@@ -1,7 +1,7 @@
 """The embedded catalog, and another one that shows the same tables to the world.
 
 Runs believe the embedded one. So whatever happens to the other, by accident or by hand, cannot change how events are
-read, and a table that got lost there comes back with the next run that writes to it.
+read, and a table that got lost there comes back with the next run that writes to a table of its source.
 """
 
 from collections.abc import Sequence
@@ -42,17 +42,17 @@ class MirroredCatalog:
     def history(self, database: str, table: str) -> list[SchemaEvent]:
         return self._truth.history(database, table)
 
-    def apply(self, changes: Sequence[TableChange], *, run_id: str, at: int) -> None:
-        self._truth.apply(changes, run_id=run_id, at=at)
+    def apply(self, changes: Sequence[TableChange], *, run_id: str, at: int) -> list[str]:
+        refused = self._truth.apply(changes, run_id=run_id, at=at)
         sources = sorted({change.source_id for change in changes})
         shown = {(table.database, table.name) for source in sources for table in self._mirror.tables(source)}
         known = {(table.database, table.name): table for table in self._truth.tables()}
-        names = [(change.database, change.table) for change in changes]
-        whole = [
-            self._whole(change, known[name], all_partitions=name not in shown)
-            for name, change in zip(names, changes, strict=True)
-        ]
-        self._mirror.apply(whole, run_id=run_id, at=at)
+        wanted = {(change.database, change.table): change for change in changes}
+        for name, table in known.items():
+            if table.source_id in sources and name not in shown and name not in wanted:
+                wanted[name] = unchanged(table)  # for which there was no room before, or which got lost
+        whole = [self._whole(change, known[name], all_partitions=name not in shown) for name, change in wanted.items()]
+        return refused + self._mirror.apply(whole, run_id=run_id, at=at)
 
     def publish(self, *, run_id: str, at: int) -> int:
         """Show every table with all its columns and partitions, as if the other catalog were empty; how many."""

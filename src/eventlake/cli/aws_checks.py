@@ -5,6 +5,7 @@ import uuid
 from eventlake.aws.service import Service
 from eventlake.catalog.base import SYSTEM_DATABASE, TableChange
 from eventlake.cli.checks import SkippedStep
+from eventlake.errors import CatalogLimitError, CatalogWriteDeniedError
 from eventlake.lake.layout import STAGE
 from eventlake.reports.words import count
 from eventlake.runners.emr import Emr, check_cluster
@@ -44,7 +45,10 @@ def staging_expires(place: Lake, *, make: bool) -> str:
 
 
 def glue_database(place: Lake) -> str:
-    place.glue.prepare(SYSTEM_DATABASE)
+    try:
+        place.glue.make_database(SYSTEM_DATABASE)
+    except CatalogWriteDeniedError:
+        place.glue.prepare(SYSTEM_DATABASE)  # who may not make it needs it to be there
     return f"{SYSTEM_DATABASE} is there"
 
 
@@ -53,7 +57,8 @@ def glue_schema(place: Lake) -> str:
 
 
 def glue_create(place: Lake) -> str:
-    place.glue.apply([_trial], run_id="doctor", at=place.clock.now())
+    for refused in place.glue.apply([_trial], run_id="doctor", at=place.clock.now()):
+        raise CatalogLimitError(refused, fix="ask AWS for a higher limit, or make room: new tables are not shown")
     return f"{_trial.database}.{_trial.table}"
 
 

@@ -5,6 +5,8 @@ it leaves the lake as it was; after it, the next start takes every step again. E
 moved stay moved, columns that exist are not added twice, ledger rows replace themselves.
 """
 
+from typing import Any
+
 import msgspec
 
 from eventlake.commit.manifest import Manifest, path_of
@@ -12,6 +14,7 @@ from eventlake.commit.run_reports import save_report
 from eventlake.control.leases import Hold
 from eventlake.errors import InternalError, LeaseLostError, StagingLostError
 from eventlake.lake.layout import STAGE
+from eventlake.reports.report import with_notices
 from eventlake.storage.base import Storage
 from eventlake.workspace import Lake
 
@@ -36,23 +39,25 @@ def promise(lake: Lake, manifest: Manifest, hold: Hold) -> None:
         raise
 
 
-def fulfil(lake: Lake, manifest: Manifest, hold: Hold) -> None:
-    """Do what the manifest says. May be done again."""
+def fulfil(lake: Lake, manifest: Manifest, hold: Hold) -> list[dict[str, Any]]:
+    """Do what the manifest says, and return the report. May be done again."""
     entry, storage = manifest.entry, lake.storage
     if not lake.ledger.has_recorded(entry.run_id):  # else every file got its name, whatever became of it since
         lake.ledger.refuse_overtaken(entry)
         _move(storage, manifest)
     hold.confirm()  # else another may have changed the same tables since
-    lake.catalog.apply(manifest.tables, run_id=entry.run_id, at=entry.at)
+    refused = lake.catalog.apply(manifest.tables, run_id=entry.run_id, at=entry.at)
     storage.settle()
     lake.ledger.record(entry, hold)
     for database, table in manifest.dropped_tables:  # their rows are elsewhere now, or wanted no more
         lake.catalog.drop(database, table)
     for path in (*entry.removed_data_files, *entry.removed_index_files):  # nobody is told of them any more
         storage.delete(path)
-    save_report(lake, entry.report)
-    lake.runs.finished(entry.run_id, entry.report, entry.at)
+    lines = with_notices(entry.report, refused)
+    save_report(lake, lines)
+    lake.runs.finished(entry.run_id, lines, entry.at)
     storage.delete_folder(f"{STAGE}/{entry.run_id}")
+    return lines
 
 
 def _move(storage: Storage, manifest: Manifest) -> None:

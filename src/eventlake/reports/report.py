@@ -83,6 +83,12 @@ def failed(head: RunHead, finish_ns: int, error: str, error_code: str) -> list[d
     return [head.line("source", "failed", finish_ns) | {"error": error, "error_code": error_code}]
 
 
+def with_notices(lines: list[dict[str, Any]], notices: list[str]) -> list[dict[str, Any]]:
+    """The lines of a report with something that came up after it was made."""
+    head, *tables = lines
+    return [{**head, "notices": [*head.get("notices", ()), *notices]}, *tables] if notices else lines
+
+
 def day(line: dict[str, Any]) -> str:
     """The day of the sync, not of the data."""
     text: str = line["start_time"]

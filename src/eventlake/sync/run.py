@@ -81,8 +81,7 @@ def run(
         with _failure_reported(lake, head, hold, REFUSALS):  # another error may come after the manifest was written
             promise(lake, manifest, hold)
         with _delay_reported(lake, head):
-            fulfil(lake, manifest, hold)
-    return manifest.entry.report
+            return fulfil(lake, manifest, hold)
 
 
 def _produced(work: Work, state: LakeState) -> Outcome:
