@@ -40,7 +40,7 @@ TESTS: dict[str, tuple[str, ...]] = {
     "events/stamps": ("checks_and_stamps",),
     "lake/ids": ("ids",),
     "lake/parquet": ("parquet",),
-    "lake/packing": ("segments", "counts"),
+    "lake/packing": ("packing",),
     "lake/segments": ("segments",),
     "lake/staging": ("staging",),
     "lake/staged_rows": ("staging",),

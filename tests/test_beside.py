@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import msgspec
+import pyarrow.parquet as pq
 import pytest
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
@@ -236,6 +237,28 @@ def test_a_replay_is_made_again_if_a_column_that_it_found_has_got_another_type(l
     assert steps == ["stage", "dedupe", "publish"] * 2
     assert report["rewritten"] == 2
     assert {row["message_id"]: row["properties_k19"] for row in lake.rows("track_w")} == {"m3": "19", "m4": "text"}
+    assert verify(lake.workspace, lake.connection, lake.runner) == []
+
+
+def columns(lake: Lake, table_key: str) -> list[list[str]]:
+    """The columns of a table's data files, each as readers by position see them."""
+    files = lake.place.ledger.data_files(lake.connection.source.id, table_key)
+    return [pq.read_schema(lake.root / file.path).names for file in files]
+
+
+def test_a_replay_is_made_again_if_a_column_came_where_it_has_its_first_rescued_values(lake: Lake) -> None:
+    """Every file has the columns of the table in their order, as many as there were."""
+    lake.workspace.connections.change("web", {"rescue_rounded": "false"})
+    lake.sync_of(track("R", "m3", properties={"n": 0.5}))
+    lake.sync_of(track("R", "m4", properties={"n": 1.23456789}))
+    assert "_rescued_data" not in lake.types("track_r")
+    lake.workspace.connections.change("web", {"rescue_rounded": "true"})
+    meanwhile = synced(lake, track("R", "m5", properties={"n": 2.5, "late": True}))
+    _, steps = replayed(lake, "publish", meanwhile, table_keys=frozenset({"track_r"}))
+    assert steps == ["stage", "dedupe", "publish"] * 2
+    whole = list(lake.types("track_r"))
+    assert "_rescued_data" in whole
+    assert all(names == whole[: len(names)] for names in columns(lake, "track_r"))
     assert verify(lake.workspace, lake.connection, lake.runner) == []
 
 

@@ -73,6 +73,27 @@ def test_rows_in_another_order_keep_their_cells(column: tuple[pa.Array, Cells], 
     assert plain(cells.placed(ranks), len(whole)) == expected
 
 
+def test_a_few_rows_that_are_full_do_not_fill_up_all_the_others() -> None:
+    """A column that one row of many has is kept as that one value, whatever form it comes in."""
+    one = Cells(pa.array([7]))
+    few = Cells(pa.array([8]), np.array([99_999]))
+    assert joined([(1, one), (100_000, few), (10, None)]).rows is not None
+    assert len(joined([(1, one), (100_000, few), (10, None)]).values) == 2
+    assert joined([(1, one), (1, Cells(pa.array([None], pa.int64()))), (1, None)]).rows is None
+    assert joined([(1, one), (1, None)]).rows is not None
+
+
+def test_of_numbered_rows_some_are_kept_with_their_new_numbers() -> None:
+    cells = Cells(pa.array(["a", "b", "c"]), np.array([2, 5, 7]))
+    kept = cells.kept(np.array([False, True, True, True, False, False, True, True]))
+    assert (kept.values.to_pylist(), kept.rows.tolist() if kept.rows is not None else None) == (["a", "c"], [1, 4])
+
+
+def test_a_part_of_a_column_ends_where_it_is_told() -> None:
+    assert Cells(pa.array([1, 2, 3, 4])).spread(1, 3).to_pylist() == [2, 3]
+    assert no_cells(pa.int64()).spread(2, 5).to_pylist() == [None] * 3
+
+
 @given(KINDS.flatmap(lambda kind: st.lists(columns(kind) | st.integers(0, 5), min_size=1, max_size=4)))
 def test_parts_are_joined_whatever_form_they_have(parts: list[Any]) -> None:
     """A part is a column, or so many rows that have none."""

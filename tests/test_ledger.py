@@ -1,5 +1,6 @@
 """The ledger: what a run recorded is what is read back, all of it or nothing, and twice is once."""
 
+import copy
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -10,6 +11,7 @@ from eventlake.control import database
 from eventlake.control.admission import Admission, Decisions, DroppedTable, RefusedTable
 from eventlake.control.leases import Lane, Leases
 from eventlake.control.ledger import Entry, IndexFile, LakeFile, Ledger, LoadedFile, TableFiles
+from eventlake.control.replays import PendingReplay, Replays
 from eventlake.errors import OvertakenError
 from eventlake.storage.base import StoredFile
 
@@ -113,7 +115,7 @@ def test_of_a_long_history_only_the_files_asked_for_are_told(ledger: Ledger, rec
     files = [raw_file(f"{number}.gz") for number in range(25)]
     record(Entry("1", "src1", 5, [], raw_files=files))
     record(Entry("2", "src2", 5, [], raw_files=[raw_file("other.gz", "src2")]))
-    asked = ["other.gz", *(file.path for file in files[:21]), "new.gz"]
+    asked = [*(file.path for file in files[:21]), "other.gz", "new.gz"]
     for at_once in (1, 7, 22, 23, 100):
         found = ledger.loaded("src1", asked, at_once=at_once)
         assert found == {file.path: StoredFile(file.path, 100, "etag") for file in files[:21]}
@@ -232,6 +234,59 @@ def test_a_source_that_is_forgotten_begins_anew(ledger: Ledger, record: Record) 
     ledger.forget("src1")
     assert known(ledger, "src1") == ({}, [], [], [])
     assert (ledger.last_run("src1"), ledger.last_run("src2")) == (None, "2")
+
+
+def test_each_lake_has_its_own_ledger_though_sources_and_paths_are_the_same(
+    engine: sa.Engine, ledger: Ledger, record: Record
+) -> None:
+    """What is recorded, taken away, asked for or forgotten in one lake is not so in the other."""
+    elsewhere = Ledger(engine, "aws")
+    replays = {lake: Replays(engine, lake) for lake in ("default", "aws")}
+    for lake in replays.values():
+        for source_id in ("src1", "src2"):
+            lake.put(PendingReplay(source_id, None, None, 0, None, 1, 0))
+
+    def recorded(entry: Entry) -> None:
+        entry.base = elsewhere.last_run(entry.source_id)
+        with Leases(engine, "aws").held(entry.source_id) as lease:
+            elsewhere.record(entry, lease)
+
+    both = Entry(
+        "1",
+        "src2",
+        5,
+        [],
+        raw_files=[raw_file("a.gz", "src2")],
+        files=[TableFiles("page", [data_file("z.parquet", "src2")])],
+        index_files=[index_file("z.ids")],
+        quarantine_files=["z.bad"],
+    )
+    assert not elsewhere.has_data("src2")
+    record(first())
+    record(copy.deepcopy(both))
+    assert (elsewhere.has_data("src2"), elsewhere.has_recorded("1"), elsewhere.paths("src2")) == (False, False, set())
+    assert elsewhere.loaded("src2", ["a.gz"]) == {}
+    recorded(copy.deepcopy(both))
+    assert ledger.paths("src1") == {"a.parquet", "b.parquet", "a.ids", "b.ids", "a.bad", "b.bad"}
+    assert ledger.paths("src2") == elsewhere.paths("src2") == {"z.parquet", "z.ids", "z.bad"}
+    assert known(elsewhere, "src2") == known(ledger, "src2")
+
+    settings = {"new": 2}
+    gone = [TableFiles("page", [], ["z.parquet"])]
+    recorded(Entry("7", "src2", 7, [], files=gone, removed_index_files=["z.ids"], source_settings=settings))
+    assert elsewhere.paths("src2") == {"z.bad"}
+    assert ledger.paths("src2") == {"z.parquet", "z.ids", "z.bad"}
+    pending = {
+        (lake, source): replays[lake].pending(source) is not None for lake in replays for source in ("src1", "src2")
+    }
+    assert [place for place, is_pending in pending.items() if not is_pending] == [("aws", "src2")]
+
+    elsewhere.forget("src2")
+    assert known(elsewhere, "src2")[:3] == ({}, [], [])
+    assert ledger.paths("src2") == {"z.parquet", "z.ids", "z.bad"}
+    assert (ledger.last_run("src2"), elsewhere.last_run("src2")) == ("1", None)
+    ledger.set_last_run("src2", "9")
+    assert [ledger.last_run("src1"), ledger.last_run("src2"), elsewhere.last_run("src2")] == ["1", "9", None]
 
 
 # Tables that may not be

@@ -12,6 +12,7 @@ from eventlake.catalog.base import TableChange
 from eventlake.commit.manifest import Manifest
 from eventlake.control.admission import Decisions, DroppedTable, RefusedTable
 from eventlake.control.ledger import Entry, IndexFile, LakeFile, LoadedFile, TableFiles
+from eventlake.errors import InternalError
 from eventlake.lake.parquet import DataFile
 from eventlake.reports.report import RunHead, time_text
 from eventlake.schema.evolve import Column
@@ -225,6 +226,22 @@ def fill(lake: Lake) -> None:
     )
     with lake.place.leases.held("src1") as lease:
         lake.place.ledger.record(Entry("1", "src1", 1, [], files=tables_of(files), decisions=decisions), lease)
+
+
+def test_two_files_with_one_name_are_noticed_before_one_takes_the_place_of_the_other(lake: Lake) -> None:
+    kept = Kept({0: Count(2, 0, 0, 5)}, {("page",): Count(2, 0, 0, 5)}, new_ids=[NewIds("stage/ids0", 2, 5)])
+    staged = Staged(files=[FileCount(raw(0), 2, 2, 0, 0, 5, 6, "r0")])
+    files = [data(0, "page", rows=1), data(1, "page", rows=1)._replace(path="data/0")]
+    with pytest.raises(InternalError, match="two files of this run have one name"):
+        manifest(
+            lake,
+            jobs.sync(lake.connection),
+            found(),
+            staged,
+            kept,
+            [plan("page", is_new=True)],
+            [Published("page", files, 2)],
+        )
 
 
 def test_a_later_sync_that_made_a_part_of_the_index_anew(lake: Lake) -> None:

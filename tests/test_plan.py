@@ -8,7 +8,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from eventlake.lake import segments
-from eventlake.lake.segments import Segment, records_of, rows_of, segments_in
+from eventlake.lake.segments import NONE, Segment, records_of, segments_in, segments_of
 from eventlake.lake.staging import IdSegment
 from eventlake.schema import declared
 from eventlake.schema.declared import TypeRules
@@ -89,6 +89,14 @@ def test_large_and_many_files_make_more_tasks_than_there_are_cores() -> None:
     assert {len(task) for task in many} == {LIMITS.files_per_stage_task}
 
 
+def test_each_core_has_some_tasks_if_there_is_enough_to_do() -> None:
+    """Four, so that one that turns out heavier does not keep the others waiting; each with so many bytes at least."""
+    least = LIMITS.fewest_bytes_per_stage_task
+    for files, tasks in ((1, 1), (2, 2), (6, 6), (8, 8), (40, 8)):
+        assert len(stage_tasks(raw_files([least] * files), 2)) == tasks
+    assert len(stage_tasks(raw_files([least] * 100), 16)) == 64
+
+
 def test_no_core_waits_for_the_last_tasks() -> None:
     files = raw_files([LIMITS.bytes_per_stage_task // 2] * 50)
     assert len(stage_tasks(files, 1)) == 25
@@ -103,6 +111,10 @@ def test_to_open_a_file_costs_as_much_as_to_read_some_bytes() -> None:
 
 
 # Publishing
+
+
+def rows_in(share: bytes) -> int:
+    return sum(segment.rows for segment in segments_of(share))
 
 
 def plan_of(name: str) -> TablePlan:
@@ -131,7 +143,7 @@ def shared_out(
     old = carry_from or {}
     tables = [
         (
-            TableShare(plan.table_key, plan.columns, b"", tuple(old.get(plan.table_key, ()))),
+            TableShare(plan.table_key, plan.columns, NONE, tuple(old.get(plan.table_key, ()))),
             staged.tables.get(plan.table_key, StagedTable()).segments,
         )
         for plan in plans
@@ -152,7 +164,7 @@ def test_every_segment_is_published_by_exactly_one_task(
     tasks = shared_out(plans, staged, parallelism, carry_from=carry_from)
     published = [share for task in tasks for share in task]
     assert all(tasks)
-    assert Counter((share.table_key, segment) for share in published for segment in segments_in(share.segments)) == (
+    assert Counter((share.table_key, segment) for share in published for segment in segments_of(share.segments)) == (
         Counter((name, segment) for name, table in staged.tables.items() for segment in segments_in(table.segments))
     )
     assert Counter((share.table_key, file) for share in published for file in share.carry_from) == Counter(
@@ -169,7 +181,7 @@ def test_only_a_large_table_is_split(tables: dict[str, list[int]], parallelism: 
     shares = [share for task in shared_out([plan_of(name) for name in tables], staged, parallelism) for share in task]
     least, most = LIMITS.fewest_rows_per_share, LIMITS.most_rows_per_share
     for name, table in staged.tables.items():
-        sizes = [rows_of(share.segments) for share in shares if share.table_key == name]
+        sizes = [rows_in(share.segments) for share in shares if share.table_key == name]
         assert len(sizes) == 1 or table.rows > least
         assert sum(size < least for size in sizes) <= 1
         largest = max((segment.rows for segment in segments_in(table.segments)), default=0)
@@ -195,7 +207,7 @@ def test_a_table_is_split_so_that_every_core_has_a_few_shares_of_it_which_fit_in
     sizes = ShareSizes(fewest_rows_per_share=10, most_rows_per_share=40)
     staged = staged_tables({"track_a": [1] * rows})
     made = shared_out([plan_of("track_a")], staged, 2, sizes=sizes)
-    assert sorted((rows_of(share.segments) for task in made for share in task), reverse=True) == shares
+    assert sorted((rows_in(share.segments) for task in made for share in task), reverse=True) == shares
     assert len(made) == tasks
 
 
@@ -212,23 +224,25 @@ def test_the_first_share_of_a_table_tells_which_files_to_carry_from_and_all_the_
     sizes = ShareSizes(fewest_rows_per_share=10, most_rows_per_share=10)
     staged = staged_tables({"track_a": [10, 10], "track_b": [10]})
     plans = [plan_of("track_a"), plan_of("track_b")]
-    whole = TableShare("track_a", plans[0].columns, b"", ("old.parquet",), (("track_a",),), 7, is_in_scope=False)
-    other = TableShare("track_b", plans[1].columns, b"")
+    whole = TableShare("track_a", plans[0].columns, NONE, ("old.parquet",), (("track_a",),), 7, is_in_scope=False)
+    other = TableShare("track_b", plans[1].columns, NONE)
     tables = [(whole, staged.tables["track_a"].segments), (other, staged.tables["track_b"].segments)]
     tasks = publish_tasks(tables, 1, sizes)
+    shares = sorted((share for task in tasks for share in task), key=lambda share: (share[0], not share.carry_from))
     first, second = segments_in(staged.tables["track_a"].segments)
-    assert sorted((share for task in tasks for share in task), key=lambda share: (share[0], not share.carry_from)) == [
-        whole._replace(segments=records_of([first])),
-        whole._replace(segments=records_of([second]), carry_from=()),
-        other._replace(segments=bytes(staged.tables["track_b"].segments)),
+    assert [segments_of(share.segments) for share in shares] == [
+        [first],
+        [second],
+        segments_in(staged.tables["track_b"].segments),
     ]
+    assert [share._replace(segments=NONE) for share in shares] == [whole, whole._replace(carry_from=()), other]
 
 
 def test_the_segments_of_a_share_are_read_file_by_file() -> None:
     tables = {"track_a": [10] * 9}
     ((share,),) = shared_out([plan_of("track_a")], staged_tables(tables), 4)
     assert isinstance(share, TableShare)
-    places = [(segment.file, segment.offset) for segment in segments_in(share.segments)]
+    places = [(segment.file, segment.offset) for segment in segments_of(share.segments)]
     assert places == sorted((number % 3, number * 100) for number in range(9))
 
 

@@ -2,7 +2,7 @@
 
 import json
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
@@ -13,10 +13,10 @@ import pyarrow.parquet as pq
 import pytest
 
 from eventlake.events import instants
-from eventlake.lake import ids
+from eventlake.lake import ids, packing
 from eventlake.lake.dialects import SegmentDialect
 from eventlake.lake.parquet import FileSizes
-from eventlake.lake.segments import Segment, records_of, segments_in
+from eventlake.lake.segments import NONE, RECORD, Segment, records_of, segments_of
 from eventlake.lake.staging import StagedFile
 from eventlake.reading import exact_json
 from eventlake.reading.flatten import TableColumns
@@ -65,7 +65,12 @@ def stage(storage: LocalStorage, path: str, *chunks: Sequence[dict[str, Any] | b
             segments.append(staged.append(buffer.take().piece, rows))
             rows += len(chunk)
     number = STAGED.index(path)
-    return records_of(segment._replace(file=number) for segment in segments)
+    return share_of(segment._replace(file=number) for segment in segments)
+
+
+def share_of(segments: Iterable[Segment]) -> bytes:
+    """A share with just these segments, in this order."""
+    return packing.packed_records(np.frombuffer(records_of(segments), RECORD))
 
 
 def context(storage: LocalStorage, **changes: Any) -> PublishContext:
@@ -102,9 +107,9 @@ def only(storage: LocalStorage, *events: dict[str, Any] | bytes, columns: Any = 
 
 
 def test_all_rows_but_those_that_lost_are_published(storage: LocalStorage) -> None:
-    segments = stage(storage, "s0", *([message(n) for n in range(start, start + 3)] for start in (0, 3, 6, 9)))
-    segments += stage(storage, "s1", *([message(n) for n in range(start, start + 3)] for start in (12, 15)))
-    mixed = records_of(segments_in(segments)[number] for number in (4, 0, 1, 5, 2, 3))
+    chunks = [[message(n) for n in range(start, start + 3)] for start in (0, 3, 6, 9, 12, 15)]
+    segments = [*segments_of(stage(storage, "s0", *chunks[:4])), *segments_of(stage(storage, "s1", *chunks[4:]))]
+    mixed = share_of(segments[number] for number in (4, 0, 1, 5, 2, 3))
     lost = [
         dropped(storage, "dropped-1", *((0, number, False) for number in (7, 2, 6, 3)), (1, 5, False)),
         dropped(storage, "dropped-2", (0, 8, False), (0, 11, False), (2, 1, False)),
@@ -112,7 +117,7 @@ def test_all_rows_but_those_that_lost_are_published(storage: LocalStorage) -> No
     ]
     published = publish(
         context(storage, dropped=tuple(lost), sizes=PublishSizes(rows_at_once=2)),
-        [TableShare("track_a", COLUMNS, mixed), TableShare("track_b", COLUMNS, b"")],
+        [TableShare("track_a", COLUMNS, mixed), TableShare("track_b", COLUMNS, NONE)],
     )
     assert [(part.table_key, part.rows) for part in published] == [("track_a", 11), ("track_b", 0)]
     assert names_in(storage, published[0]) == [[f"m{n}" for n in (12, 13, 14, 0, 1, 4, 5, 15, 16, 9, 10)]]
@@ -207,6 +212,15 @@ def test_rescued_data_is_where_the_table_has_it_also_if_there_is_none(storage: L
         assert table.schema.field("_rescued_data").type == pa.string()
 
 
+def test_large_rows_are_cast_fewer_at_a_time(storage: LocalStorage) -> None:
+    """As many as there are in memory at once are sorted together: each piece by itself here, two of them there."""
+    chunks = [[message(1, receivedAt="1970-01-01T00:00:02Z")], [message(0, receivedAt="1970-01-01T00:00:01Z")]]
+    share = TableShare("track_a", COLUMNS, stage(storage, "s0", *chunks))
+    for bytes_at_once, order in ((1, ["m1", "m0"]), (1 << 20, ["m0", "m1"])):
+        (published,) = publish(context(storage, sizes=PublishSizes(bytes_at_once=bytes_at_once)), [share])
+        assert names_in(storage, published) == [order]
+
+
 def test_rows_are_cast_some_at_a_time(storage: LocalStorage) -> None:
     """What is rescued among later rows does not give the earlier ones another column."""
     events = [message(n) for n in range(6)]
@@ -247,9 +261,9 @@ def test_every_attempt_writes_files_of_its_own(storage: LocalStorage) -> None:
     paths = [file.path for part in (first, second) for file in part.files]
     assert len({path.rpartition("/")[2] for path in paths}) == 2
     place = "segment-data/data/src/segment_type=track_a/day=2024-10-04/hr=00"
-    assert all(re.fullmatch(rf"{place}/run-[0-9a-f]{{8}}-1\.parquet", path) for path in paths)
+    assert all(re.fullmatch(rf"{place}/run-[0-9a-f]{{16}}-1\.parquet", path) for path in paths)
     written = first.files[0].written
-    assert re.fullmatch(r"segment-stage/run/data/([0-9a-f]{8})[0-9a-f]{24}/run-\1-1\.parquet", written)
+    assert re.fullmatch(r"segment-stage/run/data/([0-9a-f]{16})[0-9a-f]{16}/run-\1-1\.parquet", written)
 
 
 def test_rows_that_only_the_lake_has_are_published_with_the_others(storage: LocalStorage) -> None:

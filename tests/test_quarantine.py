@@ -20,14 +20,14 @@ def line(number: int, raw_file: str = "a.gz", content: bytes = b"\xff") -> Quara
     return Quarantined(raw_file, number, "not_json", None if number % 2 else f"at {number}", len(content), content)
 
 
-def kept(storage: LocalStorage) -> list[Quarantined]:
-    read = pq.read_table(storage.full("q.parquet"))
+def kept(storage: LocalStorage, path: str = "q.parquet") -> list[Quarantined]:
+    read = pq.read_table(storage.full(path))
     assert read.schema.equals(SCHEMA)
     return [Quarantined(**row) for row in read.to_pylist()]
 
 
-def groups(storage: LocalStorage) -> list[int]:
-    described = pq.read_metadata(storage.full("q.parquet"))
+def groups(storage: LocalStorage, path: str = "q.parquet") -> list[int]:
+    described = pq.read_metadata(storage.full(path))
     assert described.row_group(0).column(0).compression == "ZSTD"
     return [described.row_group(number).num_rows for number in range(described.num_row_groups)]
 
@@ -78,14 +78,17 @@ def test_long_lines_are_written_before_they_fill_the_memory(storage: LocalStorag
 
 
 def test_lines_of_files_that_will_be_read_again_are_left_out(storage: LocalStorage) -> None:
-    file = QuarantineFile(storage, "q.parquet")
-    lines = [line(number, raw_file=f"{'abc'[number % 3]}.gz") for number in range(7)]
+    """Some at a time: there may be more of them than fit into memory."""
+    file = QuarantineFile(storage, "here/q-1.parquet", QuarantineSizes(lines_at_once=4))
+    lines = [line(number, raw_file=f"{'abc'[number % 3]}.gz") for number in range(13)]
     for one in lines:
         file.add(one)
     file.close(["a.gz", "c.gz"])
-    assert kept(storage) == [one for one in lines if one.raw_file == "b.gz"]
-    assert file.rows == 2
-    assert groups(storage) == [2]
+    assert kept(storage, file.path) == [one for one in lines if one.raw_file == "b.gz"]
+    assert file.rows == 4
+    assert sum(groups(storage, file.path)) == 4
+    assert max(groups(storage, file.path)) < 4
+    assert [found.path for found in storage.files("here")] == [file.path]
 
 
 def test_lines_of_which_nothing_more_is_known_have_no_detail(storage: LocalStorage) -> None:

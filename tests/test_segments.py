@@ -7,7 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from eventlake.lake.segments import Segment, packed, records_of, rows_of, segments_in, split, unpacked
+from altered_segments import NO_SEGMENTS
+from eventlake.lake.segments import Segment, packed, records_of, rows_of, segments_in, segments_of, split, unpacked
 
 U4, U8 = (1 << 32) - 1, (1 << 64) - 1
 SEGMENT = st.builds(Segment, st.just(0), *[st.integers(0, U4)] * 4, st.integers(0, U8))
@@ -30,6 +31,12 @@ def test_records_get_the_number_of_their_file(tables: dict[str, list[Segment]], 
         assert segments_in(content[start:end].tobytes()) == [segment._replace(file=number) for segment in own]
 
 
+@pytest.mark.parametrize("content", NO_SEGMENTS)
+def test_what_was_not_packed_is_not_unpacked(content: bytes) -> None:
+    with pytest.raises(ValueError, match=r"what one task can tell|cannot be unpacked|as they should be|Expected|large"):
+        unpacked(content)
+
+
 @pytest.mark.parametrize("field", Segment._fields)
 def test_a_number_that_has_no_room_is_an_error_and_not_another_number(field: str) -> None:
     too_large = Segment(*[1] * 6)._replace(**{field: (U8 if field == "offset" else U4) + 1})
@@ -47,12 +54,12 @@ def test_a_split_has_all_segments_in_order_and_is_no_larger_than_it_must_be(
     segments = [Segment(number % 3, rows, 0, 1, 1, number * 7) for number, rows in enumerate(sizes)]
     mixed = dice.sample(segments, len(segments))
     groups = split(records_of(mixed), limit)
-    assert [segment for group in groups for segment in segments_in(group.records)] == sorted(
+    assert [segment for group in groups for segment in segments_of(group.packed)] == sorted(
         segments, key=lambda segment: (segment.file, segment.offset)
     )
     assert rows_of(records_of(mixed)) == sum(sizes)
     for group in groups:
-        own = segments_in(group.records)
+        own = segments_of(group.packed)
         assert group.rows == sum(segment.rows for segment in own)
         assert not own or group.rows - own[-1].rows < limit
     assert all(group.rows >= limit for group in groups[:-1])

@@ -344,6 +344,17 @@ def test_lines_of_tables_that_may_not_be_are_blocked_or_kept_and_counted(
     assert sorted(row["content"] for row in kept) == sorted(lines[n] for n in (3, 4, 5))
 
 
+def test_keys_that_come_late_do_not_fill_the_memory(storage: LocalStorage) -> None:
+    """Each would have a cell for every event before it: events are written out before that is much."""
+    few = [line(n, b=1) for n in range(100)]
+    many: dict[str, Any] = {f"k{n}": n for n in range(50)}
+    late = line(100, **many)
+    content = {0: of_lines(*few, late, *(line(n, b=1) for n in range(101, 151)))}
+    sizes = replace(ONE_BY_ONE, bytes_in_buffers=sum(map(len, few)) + len(late) + 8 * 50 * 100 - 1)
+    assert segment_sizes(staged(storage, content, sizes)) == [101, 50]
+    assert segment_sizes(staged(storage, content, ONE_BY_ONE)) == [151]
+
+
 # What is told of tables
 
 

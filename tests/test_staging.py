@@ -9,10 +9,10 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from eventlake.errors import InternalError
+from eventlake.errors import DamagedError, InternalError
 from eventlake.lake import ids
-from eventlake.lake.staged_rows import joined
-from eventlake.lake.staging import RESCUED, IdSegment, Packed, StagedFile, packed, read_rows, rows_in
+from eventlake.lake.staged_rows import StagedRows, joined
+from eventlake.lake.staging import RESCUED, Field, IdSegment, Packed, StagedFile, packed, read_rows, rows_in
 from eventlake.schema.kinds import Kind, Place
 from eventlake.storage.base import Part
 from eventlake.storage.local import LocalStorage
@@ -132,6 +132,93 @@ def test_every_cell_of_any_kind_comes_back_in_its_row(several: list[Chunk]) -> N
     whole = joined(staged)
     assert rows_of(whole) == expected
     assert whole.received.tolist() == kept_rows
+
+
+@pytest.mark.parametrize(
+    ("kind", "cells", "size"),
+    [
+        (Kind.INTEGER, [1] * 9, 72),
+        (Kind.INTEGER, [1, None] * 40, 16 + 640),  # with a bit for each row
+        (Kind.BOOLEAN, [True] * 64, 8),
+        (Kind.BOOLEAN, [True] * 65, 16),
+        (Kind.BOOLEAN, [True, None] * 32, 8 + 8),
+        (Kind.BOOLEAN, [True, None] * 33, 16 + 16),
+        (Kind.TEXT, ["ab"] * 3, 16 + 8),
+        (Kind.TEXT, ["ab"] * 4, 24 + 8),
+        (Kind.TEXT, ["ab", None] * 2, 8 + 24 + 8),
+        (Kind.INTEGER, [1, *[None] * 7], 8 + 64),
+        (Kind.INTEGER, [1, *[None] * 8], 8 + 8),  # few enough to number the rows
+        (Kind.TEXT, ["abcdefghi", *[None] * 99], 8 + 8 + 16),
+    ],
+)
+def test_a_piece_has_no_more_bytes_than_it_needs(kind: Kind, cells: list[Any], size: int) -> None:
+    array = pa.array(cells, ARROW.get(kind, pa.string()))
+    made = packed(np.arange(len(cells)), [("/a", kind, array)], {"page": [("a", 0)]})
+    assert len(made.body) == 8 * len(cells) + size
+    assert [row.get(Place("a", "/a", kind)) for row in rows_of_piece(made, "page")] == cells
+
+
+@pytest.mark.parametrize("kind", Kind)
+def test_a_part_of_a_larger_array_is_staged_as_that_part(kind: Kind) -> None:
+    of_kind: dict[Kind, list[Any]] = {Kind.INTEGER: [7, 8, 9, 10], Kind.BOOLEAN: [True, False, True, True]}
+    values = of_kind.get(kind, ["a", "bc", "", "def"])
+    array = pa.array(values, ARROW.get(kind, pa.string()))[1:3]
+    made = packed(np.arange(2), [("/a", kind, array)], {"page": [("a", 0)]})
+    assert [row.get(Place("a", "/a", kind)) for row in rows_of_piece(made, "page")] == values[1:3]
+
+
+def altered(made: Packed, **changes: int) -> pa.Buffer:
+    """A piece whose first field somebody changed."""
+    fields = made.fields.copy()
+    for name, value in changes.items():
+        fields[0, Field._fields.index(name)] = value
+    return pa.py_buffer(made._replace(fields=fields).content)
+
+
+@pytest.mark.parametrize("cells", [["ab", "cd", None], ["ab", *[None] * 20]], ids=["dense", "sparse"])
+@pytest.mark.parametrize("changes", [{"offsets_at": 1 << 20}, {"data_at": 1 << 20}, {"values": 1 << 20}])
+def test_a_piece_that_somebody_altered_is_refused(cells: list[str | None], changes: dict[str, int]) -> None:
+    made = packed(np.arange(len(cells)), [("/a", Kind.TEXT, pa.array(cells, pa.string()))], {"page": [("a", 0)]})
+    assert rows_in(pa.py_buffer(made.content), "page").nbytes > 0
+    with pytest.raises((DamagedError, ValueError)):
+        rows_in(altered(made, **changes), "page")
+
+
+@pytest.mark.parametrize(
+    ("at", "value"),
+    [("offsets_at", 1 << 30), ("offsets_at", -5), ("rows_at", 21), ("rows_at", -1), ("rows_at", 1 << 30)],
+)
+def test_numbers_that_lead_out_of_a_piece_are_refused(at: str, value: int) -> None:
+    cells = ["ab", "cd", *[None] * 19]
+    made = packed(np.arange(21), [("/a", Kind.TEXT, pa.array(cells, pa.string()))], {"page": [("a", 0)]})
+    place = int(made.fields[0, Field._fields.index(at)]) + 4  # of the second
+    made.body[place : place + 4] = np.array([value], np.int32).view(np.uint8)
+    with pytest.raises(DamagedError, match="not what was written"):
+        rows_in(pa.py_buffer(made.content), "page")
+
+
+def test_what_was_rescued_goes_with_its_rows() -> None:
+    def part(*texts: str | None) -> StagedRows:
+        fields = [("", Kind.JSON, pa.array(texts, pa.string()))]
+        return rows_in(pa.py_buffer(packed(np.arange(len(texts)), fields, {"page": [(RESCUED, 0)]}).content), "page")
+
+    def rescued(rows: StagedRows) -> list[Any]:
+        return [row.get(RESCUED_PLACE) for row in rows_of(rows)]
+
+    first, second = part("a", None, "b"), part(*[None] * 20, "c")
+    assert rescued(first.kept(np.array([False, True, True]))) == [None, "b"]
+    assert rescued(second.kept(np.arange(21) > 10)) == [*[None] * 9, "c"]
+    nothing = rows_in(pa.py_buffer(piece(1, 2).content), "page")
+    assert rescued(joined([first, nothing, second])) == ["a", None, "b", None, None, *[None] * 20, "c"]
+    assert joined([nothing, nothing]).rescued is None
+    assert nothing.kept(np.array([True, False])).rescued is None
+
+
+def test_rows_tell_how_large_they_are() -> None:
+    small = packed(np.arange(2), [("/a", Kind.TEXT, pa.array(["x"] * 2))], {"page": [("a", 0)]})
+    assert rows_in(pa.py_buffer(small.content), "page").nbytes < 50
+    many = packed(np.arange(2), [("", Kind.JSON, pa.array(["z" * 1000] * 2))], {"page": [(RESCUED, 0)]})
+    assert rows_in(pa.py_buffer(many.content), "page").nbytes > 2000
 
 
 def test_each_table_of_a_route_has_its_own_columns_and_its_own_rescued_values() -> None:

@@ -10,12 +10,11 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
-import msgspec
 import numpy as np
-import pyarrow as pa
 import pytest
 
 import eventlake
+from altered_segments import NO_SEGMENTS
 from conftest import InProcess, Lake, SetClock, track
 from counted import counts
 from eventlake.audit.repair import repair
@@ -27,7 +26,7 @@ from eventlake.lake.dialects import SegmentDialect
 from eventlake.lake.ids import Share, route_hash
 from eventlake.lake.layout import DatePartition
 from eventlake.lake.parquet import DataFile
-from eventlake.lake.segments import Segment, packed
+from eventlake.lake.segments import NONE, Segment, packed
 from eventlake.lake.staging import IdSegment
 from eventlake.runners import wire
 from eventlake.runners.mailbox import Mailbox
@@ -363,34 +362,6 @@ def test_what_stage_tasks_really_return_is_accepted() -> None:
 
 
 ONE = Segment(0, 1, 0, 1, 1, 0)
-GOOD = packed({"track_a": [ONE, ONE]})
-
-
-def altered(**parts: Any) -> bytes:
-    """Segments of two tables that were packed by somebody else."""
-    given = {"tables": ["a", "b"], "counts": [1, 2], "records": bytes(3 * 28), **parts}
-    content = msgspec.msgpack.encode(list(given.values()))
-    return len(content).to_bytes(8, "little") + bytes(pa.Codec("zstd").compress(content))
-
-
-NO_SEGMENTS = [
-    b"",
-    b"no",
-    GOOD[:-1],
-    GOOD[:8] + b"x" * 20,
-    (1 << 62).to_bytes(8, "little") + GOOD[8:],
-    (5).to_bytes(8, "little") + GOOD[8:],
-    altered(tables=["a"]),
-    altered(tables=["a", 7]),
-    altered(counts=[3]),
-    altered(counts=[0, 3]),
-    altered(counts=[-1, 4]),
-    altered(counts=[1, 1]),
-    altered(counts=[1, 1 << 63]),
-    altered(records=bytes(3 * 28 - 1)),
-    altered(records="text"),
-]
-
 STAGE_LIES = [
     *(staged(quarantine=path) for path in OUTSIDE),
     *(staged(id_segments=[IdSegment(path, 0, 1)]) for path in OUTSIDE),
@@ -497,12 +468,12 @@ def test_a_table_that_nobody_knows_is_an_error_of_ours() -> None:
             combine([lie], [("track_a",)])
 
 
-SHARE = TableShare("track_a", (), b"")
+SHARE = TableShare("track_a", (), NONE)
 FILE = DataFile(
     "track_a",
     ("2025-11-16", "00"),
-    f"segment-data/data/src1/segment_type=track_a/day=2025-11-16/hr=00/{RUN}-01234567-1.parquet",
-    f"{HERE}/data/{HEX}/{RUN}-01234567-1.parquet",
+    f"segment-data/data/src1/segment_type=track_a/day=2025-11-16/hr=00/{RUN}-0123456789abcdef-1.parquet",
+    f"{HERE}/data/{HEX}/{RUN}-0123456789abcdef-1.parquet",
     3,
     1000,
     HEX,

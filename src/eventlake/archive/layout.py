@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 
+from eventlake.events import instants
 from eventlake.storage.base import Storage, StoredFile
 
 ROOT = "segment-logs"
@@ -20,7 +21,8 @@ def path(source_id: str, received_micros: int, name: str) -> str:
 def day_micros(raw_path: str) -> int:
     """The start of the day that a raw file's folder names; 1970 if the folder is not a day."""
     day = raw_path.split("/")[-2]
-    return int(day) * 1000 if day.isascii() and day.isdigit() and len(day) <= 15 else 0
+    micros = int(day) * 1000 if day.isascii() and day.isdigit() and len(day) <= 15 else 0
+    return micros if micros <= instants.LAST else 0
 
 
 def raw_files(storage: Storage, source_id: str) -> Iterator[StoredFile]:

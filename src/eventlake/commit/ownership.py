@@ -16,7 +16,7 @@ from eventlake.errors import UnknownLakeError
 from eventlake.lake.layout import COMMITS, DATA
 from eventlake.workspace import Lake
 
-_OUR_FILE = re.compile(r".*/(?P<run>\d{19})-[0-9a-f]{8}-\d+\.parquet")
+_OUR_FILE = re.compile(r".*/(?P<run>\d{19})-[0-9a-f]{8,16}-\d+\.parquet")
 
 
 class _Written(msgspec.Struct):

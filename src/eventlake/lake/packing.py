@@ -9,7 +9,7 @@ from eventlake.lake.ids import Array
 
 _CODEC = pa.Codec("zstd", 1)
 _SIZE = 8  # bytes that tell the size, before what is packed
-_LARGEST = 256 << 20  # that is unpacked: nine million segments
+_LARGEST = 64 << 20  # that is unpacked: two million segments
 
 
 def packed(content: bytes) -> bytes:
@@ -24,7 +24,7 @@ def unpacked(content: bytes) -> Any:
     try:
         return _CODEC.decompress(content[_SIZE:], size)
     except OSError as error:
-        raise ValueError(str(error)) from error
+        raise ValueError(f"cannot be unpacked: {error}") from error
 
 
 def planes_of(records: Array) -> bytes:
@@ -35,4 +35,13 @@ def planes_of(records: Array) -> bytes:
 def from_planes(planes: Any, record: np.dtype[Any]) -> Array:
     """Records that can be written to. Raises ValueError if they are not whole."""
     columns = np.frombuffer(planes, np.uint8).reshape(record.itemsize, len(planes) // record.itemsize)
-    return columns.T.copy(order="C").view(record).ravel()
+    return columns.T.copy().view(record).ravel()
+
+
+def packed_records(records: Array) -> bytes:
+    return packed(planes_of(records))
+
+
+def unpacked_records(content: bytes, record: np.dtype[Any]) -> Array:
+    """Raises ValueError for whatever are no such records."""
+    return from_planes(unpacked(content), record)

@@ -1,5 +1,6 @@
 """Lines that are not events, kept with their file, their position and the reason."""
 
+import uuid
 from collections.abc import Collection
 from dataclasses import dataclass
 from typing import NamedTuple
@@ -85,8 +86,19 @@ class QuarantineFile:
         self._writer.close()
         self._sink.close()
         if without:
-            with self._storage.open_input(self.path) as source:
-                kept = pq.read_table(source).filter(~pc.field("raw_file").isin(list(without)))
-            self.rows = kept.num_rows
-            with self._storage.open_output(self.path) as sink:
-                pq.write_table(kept, sink, compression="zstd")
+            self._leave_out(without)
+
+    def _leave_out(self, without: Collection[str]) -> None:
+        """Write the file once more, group by group."""
+        self.rows = 0
+        whole, self.path = self.path, f"{self.path.rpartition('-')[0]}-{uuid.uuid4().hex}.parquet"
+        with (
+            self._storage.open_input(whole) as source,
+            self._storage.open_output(self.path) as sink,
+            pq.ParquetWriter(sink, SCHEMA, compression="zstd") as writer,
+        ):
+            for batch in pq.ParquetFile(source).iter_batches(self._sizes.lines_at_once):
+                kept = batch.filter(~pc.field("raw_file").isin(list(without)))
+                self.rows += kept.num_rows
+                writer.write_batch(kept)
+        self._storage.delete(whole)

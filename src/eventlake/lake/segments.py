@@ -6,10 +6,11 @@ they are kept as records of 28 bytes, and what a task tells of its file travels 
 
 from collections.abc import Iterable, Mapping
 from itertools import accumulate, pairwise, starmap
-from typing import NamedTuple
+from typing import Annotated, NamedTuple
 
 import msgspec
 import numpy as np
+from msgspec import Meta
 
 from eventlake.lake import packing
 from eventlake.lake.ids import Array
@@ -26,45 +27,55 @@ class Segment(NamedTuple):
     offset: int
 
 
-_RECORD = np.dtype([(name, "<u8" if name == "offset" else "<u4") for name in Segment._fields])
+_MOST_TABLES = 500_000  # more than a source may have
+RECORD = np.dtype([(name, "<u8" if name == "offset" else "<u4") for name in Segment._fields])
+
+
+NONE = packing.packed_records(np.empty(0, RECORD))
+"""A share of no rows."""
 
 
 def records_of(segments: Iterable[Segment]) -> bytes:
-    return np.array([tuple(segment) for segment in segments], _RECORD).tobytes()
+    return np.array([tuple(segment) for segment in segments], RECORD).tobytes()
 
 
 def segments_in(records: bytes | bytearray) -> list[Segment]:
-    return list(starmap(Segment, np.frombuffer(records, _RECORD).tolist()))
+    return list(starmap(Segment, np.frombuffer(records, RECORD).tolist()))
 
 
 def rows_of(records: bytes | bytearray) -> int:
-    return int(np.frombuffer(records, _RECORD)["rows"].sum(dtype=np.int64))
+    return int(np.frombuffer(records, RECORD)["rows"].sum(dtype=np.int64))
 
 
-class Split(NamedTuple):
-    """Some segments of a table, and how many rows they have."""
+class Share(NamedTuple):
+    """Some segments of a table, packed, and how many rows they have."""
 
-    records: bytes
+    packed: bytes
     rows: int
 
 
-def split(records: bytes | bytearray, rows: int) -> list[Split]:
+def split(records: bytes | bytearray, rows: int) -> list[Share]:
     """Segments in groups of about so many rows, in the order of files and places in them; one if there are none."""
-    segments = np.frombuffer(records, _RECORD)
+    segments = np.frombuffer(records, RECORD)
     segments = segments[np.lexsort([segments["offset"], segments["file"]])]
     until = np.cumsum(segments["rows"], dtype=np.int64)
-    groups: list[Split] = []
+    groups: list[Share] = []
     start = before = 0
     while start < len(segments):
         stop = min(int(np.searchsorted(until, before + rows)) + 1, len(segments))
-        groups.append(Split(segments[start:stop].tobytes(), int(until[stop - 1]) - before))
+        groups.append(Share(packing.packed_records(segments[start:stop]), int(until[stop - 1]) - before))
         start, before = stop, int(until[stop - 1])
-    return groups or [Split(b"", 0)]
+    return groups or [Share(NONE, 0)]
+
+
+def segments_of(share: bytes) -> list[Segment]:
+    """The segments of a share, given what was packed."""
+    return list(starmap(Segment, packing.unpacked_records(share, RECORD).tolist()))
 
 
 class _Packed(msgspec.Struct, array_like=True):
-    tables: list[str]
-    counts: list[int]  # how many segments each table has
+    tables: Annotated[list[str], Meta(max_length=_MOST_TABLES)]
+    counts: Annotated[list[int], Meta(max_length=_MOST_TABLES)]  # how many segments each table has
     records: bytes  # their planes
 
 
@@ -75,8 +86,8 @@ _decode = msgspec.msgpack.Decoder(_Packed).decode
 def packed(tables: Mapping[str, Iterable[Segment]]) -> bytes:
     """Where the rows of tables lie in one staged file."""
     records = {key: records_of(segments) for key, segments in tables.items()}
-    planes = packing.planes_of(np.frombuffer(b"".join(records.values()), _RECORD))
-    counts = [len(own) // _RECORD.itemsize for own in records.values()]
+    planes = packing.planes_of(np.frombuffer(b"".join(records.values()), RECORD))
+    counts = [len(own) // RECORD.itemsize for own in records.values()]
     return packing.packed(_encode(_Packed(list(records), counts, planes)))
 
 
@@ -105,11 +116,11 @@ def unpacked(content: bytes) -> Unpacked:
         found = _decode(packing.unpacked(content))
     except msgspec.DecodeError as error:
         raise ValueError(str(error)) from error
-    width = _RECORD.itemsize
+    width = RECORD.itemsize
     ends = list(accumulate(found.counts, initial=0))
     is_whole = len(found.counts) == len(found.tables) and ends[-1] * width == len(found.records)
-    if not is_whole or min(found.counts, default=1) < 1:
+    if not is_whole or any(count < 1 for count in found.counts):
         raise ValueError("the segments of tables are not as many as they should be")
-    records = packing.from_planes(found.records, _RECORD)
-    rows = np.add.reduceat(records["rows"], ends[:-1], dtype=np.int64).tolist() if found.tables else []
+    records = packing.from_planes(found.records, RECORD)
+    rows = np.add.reduceat(records["rows"], ends[:-1], dtype=np.int64).tolist()
     return Unpacked(found.tables, rows, [end * width for end in ends], records)

@@ -22,6 +22,11 @@ class StagedRows:
     def __len__(self) -> int:
         return len(self.received)
 
+    @property
+    def nbytes(self) -> int:
+        every = (*self.columns.values(), *([self.rescued] if self.rescued else ()))
+        return int(self.received.nbytes + sum(cells.values.nbytes for cells in every))
+
     def kept(self, which: Array) -> "StagedRows":
         columns = {place: values.kept(which) for place, values in self.columns.items()}
         return StagedRows(self.received[which], columns, self.rescued.kept(which) if self.rescued else None)

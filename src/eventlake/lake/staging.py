@@ -18,7 +18,7 @@ import msgspec
 import numpy as np
 import pyarrow as pa
 
-from eventlake.errors import InternalError
+from eventlake.errors import DamagedError, InternalError
 from eventlake.lake import ids
 from eventlake.lake.ids import Array
 from eventlake.lake.segments import Segment
@@ -176,7 +176,26 @@ def _cells(body: pa.Buffer, field: Field, rows: int) -> Cells:
     if field.kind not in (_INTEGER, _BOOLEAN):
         buffers.append(body[field.data_at : field.end])
     array = pa.Array.from_buffers(_ARROW[field.kind], entries, buffers, entries - field.values)
-    return Cells(array, np.frombuffer(body[field.rows_at :], np.int32, field.values) if is_sparse else None)
+    numbers: Array | None = np.frombuffer(body[field.rows_at :], np.int32, field.values) if is_sparse else None
+    _refuse_altered(array, numbers, rows)
+    return Cells(array, numbers)
+
+
+def _refuse_altered(array: pa.Array, numbers: Array | None, rows: int) -> None:
+    """Whoever may write to the staging folder may alter a piece; then nothing outside of it must be read or written."""
+    try:
+        array.validate()  # buffers are as large as they must be
+    except pa.ArrowInvalid as error:
+        raise _altered() from error
+    offsets = _offsets(array) if pa.types.is_string(array.type) and len(array) else np.zeros(1, np.int32)
+    if (offsets[1:] < offsets[:-1]).any() or (numbers is not None and ((numbers < 0) | (numbers >= rows)).any()):
+        raise _altered()
+
+
+def _altered() -> DamagedError:
+    return DamagedError(
+        "a staged file is not what was written to it", fix="see who else may write to segment-stage; run it again"
+    )
 
 
 def packed(

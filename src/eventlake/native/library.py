@@ -175,6 +175,21 @@ def address(array: Array) -> ctypes.c_void_p:
     return _Pointer(array.__array_interface__["data"][0])  # array.ctypes.data takes three times as long
 
 
+# What each function gives, and what it takes, as lines.h has it.
+_FUNCTIONS: dict[str, tuple[Any, ...]] = {
+    "source": (ctypes.c_uint64,),
+    "place_of_key": (_Int, _Pointer, _Int, ctypes.c_char_p, _Int),
+    "scan": (_Long, _Pointer, _Pointer, _Pointer, _Long),
+    "name_lines": (None, _Pointer, _Pointer, _Pointer, _Int, _Pointer),
+    "receive": (None, _Pointer, _Pointer, _Int, _Pointer, _Pointer),
+    "find_columns": (None, _Pointer, _Pointer, _Pointer, *[_Pointer] * 4),
+    "fill": (None, _Pointer, _Pointer, _Pointer, *[_Pointer] * 3),
+    "finish": (None, _Pointer, _Long, _Pointer, _Pointer),
+    "instants": (None, _Pointer, _Pointer, _Long, _Pointer, _Pointer),
+    "decimals": (None, _Pointer, _Pointer, _Long, _Pointer, _Pointer),
+}
+
+
 @functools.cache
 def library() -> ctypes.CDLL | None:
     """The library for this system; None if there is none."""
@@ -182,8 +197,8 @@ def library() -> ctypes.CDLL | None:
     if not path.exists() or sys.byteorder != "little":
         return None
     found = ctypes.CDLL(str(path))
-    found.source.restype = ctypes.c_uint64
-    found.scan.restype = _Long
+    for function, (result, *arguments) in _FUNCTIONS.items():
+        getattr(found, function).restype, getattr(found, function).argtypes = result, arguments
     if found.source() != source_digest():
         raise InternalError(
             f"{path} was built from another source than is beside it",

@@ -116,6 +116,9 @@ class Flattener:
 
     def __init__(self, columns: TableColumns) -> None:
         self.rows = 0
+        self.padding = (
+            0  # cells that stand for nothing: a key that is new in a late event has one for each event before
+        )
         self._table = columns
         self._root = _Object(())
         self._places: list[_Place] = []
@@ -140,7 +143,7 @@ class Flattener:
                 columns.append(Column(place.column, place.pointer, values))
                 place.lists[place.key] = []  # not cleared: to touch every value once more takes time
         chunk = Chunk(self.rows, columns, self._rescued)
-        self.rows, self._rescued = 0, {}
+        self.rows, self.padding, self._rescued = 0, 0, {}
         return chunk
 
     def _walk(self, place: _Object, members: dict[str, Any], row: int) -> None:
@@ -166,6 +169,7 @@ class Flattener:
             missing = row - len(values)
             if missing:
                 values.extend([None] * missing)
+                self.padding += missing
             values.append(value)
 
     def _unusual(self, place: _Object, key: str, value: Any, row: int) -> list[Any] | None:

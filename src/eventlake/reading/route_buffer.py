@@ -36,6 +36,11 @@ class RouteBuffer:
     def __len__(self) -> int:
         return len(self._heads)
 
+    @property
+    def padding(self) -> int:
+        """How many cells are held that stand for nothing."""
+        return sum(flattener.padding for flattener in self._flatteners.values())
+
     def claimed(self, path: tuple[str, ...]) -> list[tuple[str, str]] | None:
         """The tables that have a column for values from this place only, and what it is called there.
 

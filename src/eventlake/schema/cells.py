@@ -56,18 +56,24 @@ def no_cells(kind: pa.DataType) -> Cells:
 
 
 def joined(parts: Sequence[tuple[int, Cells | None]]) -> Cells:
-    """The cells of a column in parts that follow each other, with so many rows each; a part may have none."""
-    there = [(count, cells) for count, cells in parts if cells is not None]
-    if any(cells.rows is None for _, cells in there):
-        kind = there[0][1].values.type
+    """The cells of a column in parts that follow each other, with so many rows each; a part may have none.
+
+    They are numbered unless most rows have one: a few rows that are full must not fill up all the others.
+    """
+    there = [cells for _, cells in parts if cells is not None]
+    if sum(len(cells.values) for cells in there if cells.rows is None) * 2 > sum(count for count, _ in parts):
+        kind = there[0].values.type
         return Cells(
             pa.concat_arrays(
                 [pa.nulls(count, kind) if cells is None else cells.spread(0, count) for count, cells in parts]
             )
         )
-    starts = np.cumsum([0, *(count for count, _ in parts)])
-    numbers = [cells.rows + start for start, (_, cells) in zip(starts, parts, strict=False) if cells is not None]
-    return Cells(pa.concat_arrays([cells.values for _, cells in there]), np.concatenate(numbers))
+    starts = np.cumsum([0, *(count for count, _ in parts)]).tolist()
+    numbered = [(start, *_numbered(cells)) for start, (_, cells) in zip(starts, parts, strict=False) if cells]
+    return Cells(
+        pa.concat_arrays([values for _, values, _ in numbered]),
+        np.concatenate([rows + start for start, _, rows in numbered]),
+    )
 
 
 def one_of(several: Sequence[Cells]) -> Cells:

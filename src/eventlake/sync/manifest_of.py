@@ -8,6 +8,7 @@ from eventlake.catalog.base import TableChange
 from eventlake.commit.manifest import Manifest, Noted
 from eventlake.control.admission import Decisions, remembered
 from eventlake.control.ledger import Entry, IndexFile, LakeFile, LoadedFile, TableFiles
+from eventlake.errors import InternalError
 from eventlake.lake.layout import QUARANTINE
 from eventlake.reports import report
 from eventlake.schema.evolve import Column
@@ -55,13 +56,16 @@ def manifest_of(
         source_settings=job.connection.settings.model_dump(mode="json") if job.mode is Mode.REBUILD else None,
         base=state.last_run,
     )
+    moves = [
+        *((file.written, file.path) for file in data),
+        *((written, file.path) for written, file in index.items()),
+        *quarantine.items(),
+    ]
+    if len({path for _, path in moves}) < len(moves):
+        raise InternalError("two files of this run have one name, so nothing was published", fix="run it again")
     return Manifest(
         entry=entry,
-        moves=[
-            *((file.written, file.path) for file in data),
-            *((written, file.path) for written, file in index.items()),
-            *quarantine.items(),
-        ],
+        moves=moves,
         tables=tables,
         dropped_tables=_dropped(state, job, tables),
         connection=Noted.of(job.connection),

@@ -3,6 +3,7 @@
 from collections.abc import Iterable, Mapping, Sequence
 
 from eventlake.control.ledger import LakeFile
+from eventlake.lake.segments import NONE
 from eventlake.schema.names import RESCUED_COLUMN
 from eventlake.sync.dedupe import Kept
 from eventlake.sync.plan import TablePlan
@@ -56,7 +57,7 @@ def _share(
     return TableShare(
         key,
         plan.columns,
-        segments=b"",
+        segments=NONE,
         carry_from=carry_from,
         carried_routes=tuple(route for route in kept.carried_routes if key in route) if carry_from else (),
         rescued_at=_rescued_at(work, state, key),

@@ -17,7 +17,7 @@ from eventlake.lake.layout import STAGE
 from eventlake.lake.parquet import DataFile
 from eventlake.lake.segments import unpacked
 from eventlake.schema.names import MAX_COLUMN_LENGTH, MAX_TABLE_LENGTH
-from eventlake.tasks.counts import added_up
+from eventlake.tasks.counts import largest
 from eventlake.tasks.dedupe import DedupeContext, DedupeResult
 from eventlake.tasks.examine import Difference, ExamineContext, FileSeen, IndexSeen, Nameless, Suspect
 from eventlake.tasks.id_files import NewIds
@@ -33,7 +33,7 @@ _DIGEST = re.compile(r"[0-9a-f]{32}")
 _TABLE = re.compile(rf"[a-z0-9_]{{1,{MAX_TABLE_LENGTH}}}")
 _COLUMN = re.compile(rf"[a-z0-9_]{{1,{MAX_COLUMN_LENGTH}}}")
 _STAGED = re.compile(r"[a-z]+-[0-9a-f]{32}(\.parquet)?")
-_DATA = re.compile(r"data/[0-9a-f]{32}/(?P<name>(?P<run>[0-9]+)-[0-9a-f]{8}-[0-9]{1,9}\.parquet)")
+_DATA = re.compile(r"data/[0-9a-f]{32}/(?P<name>(?P<run>[0-9]+)-[0-9a-f]{16}-[0-9]{1,9}\.parquet)")
 
 
 def is_staged(path: str, run_id: str) -> bool:
@@ -103,12 +103,9 @@ def dedupe(context: DedupeContext, _: Share, result: DedupeResult) -> Iterator[s
         yield from _checksums(result.new_ids.checksum)
     yield from _staged(paths, context.run_id)
     try:
-        counts = [*added_up([result.files]).values(), *added_up([result.routes]).values()]
+        yield from _counts(largest(result.files), largest(result.routes))
     except ValueError as error:
         yield f"no counts: {error}"
-        return
-    for count in counts:
-        yield from _counts(count.loaded, count.duplicates, count.rewritten)
     yield from _counts(*result.carried_routes.values())
 
 

@@ -43,14 +43,20 @@ def packed(keys: Array, sums: Iterable[Array]) -> Counts:
     records = np.empty(len(keys), _RECORD)
     for name, values in zip(_RECORD.names or (), (keys, *sums), strict=True):
         records[name] = values
-    return packing.packed(packing.planes_of(records))
+    return packing.packed_records(records)
+
+
+def largest(part: Counts) -> int:
+    """The largest number of messages in some counts. Raises ValueError for what are no counts."""
+    records = packing.unpacked_records(part, _RECORD)
+    return max((int(records[name].max(initial=0)) for name in ("loaded", "duplicates", "rewritten")), default=0)
 
 
 def added_up(parts: Iterable[Counts]) -> dict[int, Count]:
     """The counts of each key over all parts. Raises ValueError for what are no counts."""
     whole = np.empty(0, _RECORD)
     for part in parts:
-        records = packing.from_planes(packing.unpacked(part), _RECORD)
+        records = packing.unpacked_records(part, _RECORD)
         keys = np.union1d(whole["key"], records["key"])
         sums = np.zeros(len(keys), _RECORD)
         sums["key"] = keys

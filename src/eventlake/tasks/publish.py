@@ -17,7 +17,7 @@ import pyarrow as pa
 from eventlake.lake.dialects import Dialect, Route
 from eventlake.lake.layout import STAGE
 from eventlake.lake.parquet import DataFile, FileSizes, PartitionedWriter
-from eventlake.lake.segments import Segment, segments_in
+from eventlake.lake.segments import Segment, segments_of
 from eventlake.lake.staged_rows import StagedRows, joined
 from eventlake.lake.staging import read_rows
 from eventlake.reading.exact_json import rescued_in
@@ -40,6 +40,7 @@ class PublishSizes:
     """How much a publish task holds at once."""
 
     rows_at_once: int = 65_536
+    bytes_at_once: int = 96 << 20  # fewer rows, if they are large
     cells_at_once: int = 16 << 20  # fewer rows, if the table has many columns
     carried_at_once: int = 4096  # rows of an old data file
     bytes_fetched_at_once: int = 16 << 20  # of staged files
@@ -65,7 +66,7 @@ class TableShare(NamedTuple):
 
     table_key: str
     columns: tuple[Column, ...]
-    segments: bytes  # where they are: records, see `lake.segments`
+    segments: bytes  # where they are, packed: see `lake.segments`
     carry_from: tuple[str, ...] = ()  # data files with rows that only the lake has
     carried_routes: tuple[Route, ...] = ()  # that these rows' messages may take
     rescued_at: int | None = None  # position of `_rescued_data` in the catalog, if the table has it
@@ -87,8 +88,9 @@ def publish(context: PublishContext, shares: list[TableShare]) -> list[Published
     dropped = Dropped(context.storage, context.dropped)
     attempt = uuid.uuid4().hex
     folder = f"{STAGE}/{context.run_id}/data/{attempt}"
-    names_of_files = (f"{context.run_id}-{attempt[:8]}-{number}.parquet" for number in count(1))
-    pieces = _pieces(context, chain.from_iterable(segments_in(share.segments) for share in shares))
+    # Two tasks with one name would be one file too few: of 16 digits, that does not happen.
+    names_of_files = (f"{context.run_id}-{attempt[:16]}-{number}.parquet" for number in count(1))
+    pieces = _pieces(context, chain.from_iterable(segments_of(share.segments) for share in shares))
     published = []
     with context.storage.putting() as put:
         for share in shares:
@@ -128,7 +130,7 @@ def _publish_table(
     writer: PartitionedWriter,
 ) -> Published:
     done = Published(share.table_key)
-    for rows in _groups(_kept_rows(context, share, pieces, dropped), context.sizes.rows_at_once):
+    for rows in _groups(_kept_rows(context, share, pieces, dropped), context.sizes):
         done.rows += len(rows)
         for table in _typed(rows, share, context, done.rescued):
             writer.write(table)
@@ -142,7 +144,7 @@ def _publish_table(
 def _kept_rows(
     context: PublishContext, share: TableShare, pieces: Iterator[pa.Buffer], dropped: Dropped
 ) -> Iterator[StagedRows]:
-    for segment, piece in zip(segments_in(share.segments), pieces, strict=False):
+    for segment, piece in zip(segments_of(share.segments), pieces, strict=False):
         rows = read_rows(piece, segment, share.table_key)
         kept = dropped.kept(segment.file, segment.first_message, segment.rows, in_scope=share.is_in_scope)
         if kept is not None:
@@ -159,14 +161,16 @@ def _kept_rows(
     )
 
 
-def _groups(parts: Iterator[StagedRows], rows_at_once: int) -> Iterator[StagedRows]:
+def _groups(parts: Iterator[StagedRows], sizes: PublishSizes) -> Iterator[StagedRows]:
+    """Rows by some ten thousand, or fewer if they are large."""
     group: list[StagedRows] = []
-    size = 0
+    rows = size = 0
     for part in parts:
         group.append(part)
-        size += len(part)
-        if size >= rows_at_once:
-            whole, group, size = joined(group), [], 0
+        rows += len(part)
+        size += part.nbytes
+        if rows >= sizes.rows_at_once or size >= sizes.bytes_at_once:
+            whole, group, rows, size = joined(group), [], 0, 0
             yield whole
     if group:
         yield joined(group)

@@ -58,6 +58,9 @@ def stage(context: StageContext, files: list[RawFile]) -> StageResult:
     )
 
 
+_POINTER = 8  # bytes that a cell takes in a list
+
+
 class _NotAnEventError(Exception):
     """Why a line of JSON goes to the quarantine."""
 
@@ -173,6 +176,7 @@ class _Task:
         message_id = event.get("messageId")
         if type(message_id) is not str or not message_id:
             message_id = message_id_of_line(event, set_aside, file=path, line=number, content=line)
+        padding = buffer.padding
         buffer.add(
             event,
             set_aside,
@@ -181,7 +185,7 @@ class _Task:
             digest=crc32(line),
             file=count.file.number,
         )
-        self._bytes_in_buffers += len(line)
+        self._bytes_in_buffers += len(line) + _POINTER * (buffer.padding - padding)
         if len(buffer) >= self._sizes.rows_per_chunk:
             self._flush(buffer)
         if self._bytes_in_buffers > self._sizes.bytes_in_buffers:
