@@ -212,6 +212,21 @@ def test_rescued_data_is_where_the_table_has_it_also_if_there_is_none(storage: L
         assert table.schema.field("_rescued_data").type == pa.string()
 
 
+def test_a_value_that_few_rows_have_stays_in_its_row(storage: LocalStorage) -> None:
+    events = [message(n, n=n if n in (7, 13) else None) for n in range(20)]
+    events[3] = message(3, n="n/a")
+    rows = rows_of(storage, only(storage, *events))
+    assert {row["message_id"]: row["n"] for row in rows if row["n"] is not None} == {"m7": 7, "m13": 13}
+    assert [row["message_id"] for row in rows if row["_rescued_data"]] == ["m3"]
+
+
+@pytest.mark.parametrize("bytes_at_once", [1, 1000, 1 << 20])
+def test_pieces_are_fetched_some_at_a_time(storage: LocalStorage, bytes_at_once: int) -> None:
+    share = TableShare("track_a", COLUMNS, stage(storage, "s0", *([message(n)] for n in range(9))))
+    (published,) = publish(context(storage, sizes=PublishSizes(bytes_fetched_at_once=bytes_at_once)), [share])
+    assert names_in(storage, published) == [[f"m{n}" for n in range(9)]]
+
+
 def test_large_rows_are_cast_fewer_at_a_time(storage: LocalStorage) -> None:
     """As many as there are in memory at once are sorted together: each piece by itself here, two of them there."""
     chunks = [[message(1, receivedAt="1970-01-01T00:00:02Z")], [message(0, receivedAt="1970-01-01T00:00:01Z")]]

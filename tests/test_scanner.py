@@ -75,6 +75,8 @@ class Reader:
         for buffer, places, received, ids, packed in pieces:
             (key,) = buffer.route
             assert key not in found
+            assert set(packed.tables) == {key}
+            assert sorted(number for _, number in packed.tables[key]) == list(range(len(packed.pointers)))
             assert not set(places.tolist()) & {*self.left, *self.skipped}
             with StagedFile(self._storage, "staged") as file:
                 segment = file.append(packed, 0)
