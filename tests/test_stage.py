@@ -344,6 +344,22 @@ def test_lines_of_tables_that_may_not_be_are_blocked_or_kept_and_counted(
     assert sorted(row["content"] for row in kept) == sorted(lines[n] for n in (3, 4, 5))
 
 
+@either_way
+@pytest.mark.parametrize(
+    "limits", [{"column_limit": 20}, {"sizes": {"new_columns": 5}}], ids=["of the table", "of the task"]
+)
+def test_a_message_has_its_id_however_many_keys_come_before(
+    storage: LocalStorage, sizes: StageSizes, limits: dict[str, Any]
+) -> None:
+    sizes = replace(sizes, **limits.pop("sizes", {}))
+    keys = "".join(f'"k{n}":{n},' for n in range(30))
+    sent = f'{{"type":"track","event":"A",{keys}"receivedAt":"2026-01-02T03:04:05Z","messageId":"m1"}}'
+    result = staged(storage, {0: sent.encode()}, sizes, **limits)
+    (row,) = rows_of(storage, result, "track_a")
+    assert (row.cells["/messageId"], row.cells["/receivedAt"]) == ("m1", "2026-01-02T03:04:05Z")
+    assert len({**row.cells, **row.rescued}) == 34
+
+
 def test_keys_that_come_late_do_not_fill_the_memory(storage: LocalStorage) -> None:
     """Each would have a cell for every event before it: events are written out before that is much."""
     few = [line(n, b=1) for n in range(100)]
@@ -353,6 +369,28 @@ def test_keys_that_come_late_do_not_fill_the_memory(storage: LocalStorage) -> No
     sizes = replace(ONE_BY_ONE, bytes_in_buffers=sum(map(len, few)) + len(late) + 8 * 50 * 100 - 1)
     assert segment_sizes(staged(storage, content, sizes)) == [101, 50]
     assert segment_sizes(staged(storage, content, ONE_BY_ONE)) == [151]
+
+
+@either_way
+def test_keys_that_somebody_makes_up_are_rescued_when_there_are_very_many(
+    storage: LocalStorage, sizes: StageSizes
+) -> None:
+    """Over all tables of a task: each of them has its limit, but there may be many tables."""
+    sizes = replace(sizes, new_columns=9)  # three of the envelope for each table, which are always there
+    lines = [line(0, "A", a=0, b=0), line(1, "B", c=1, d=1), line(2, "B", c=2, e=2), line(3, "A", a=3, f=3)]
+    result = staged(storage, {0: of_lines(*lines)}, sizes, known_columns={"track_c": ("x",)})
+    assert sum(len(news.evidence) for news in result.news.values()) == 9
+    found = {}
+    for table in ("track_a", "track_b"):
+        for row in rows_of(storage, result, table):
+            number = int(row.cells["/messageId"][1:])
+            found[number] = {**row.cells, **row.rescued}
+    assert [found[n] for n in range(4)] == [
+        {"/type": "track", "/event": "A", "/messageId": "m0", "/a": 0, "/b": 0},
+        {"/type": "track", "/event": "B", "/messageId": "m1", "/c": 1, "/d": 1},
+        {"/type": "track", "/event": "B", "/messageId": "m2", "/c": 2, "/e": 2},
+        {"/type": "track", "/event": "A", "/messageId": "m3", "/a": 3, "/f": 3},
+    ]
 
 
 # What is told of tables

@@ -11,8 +11,9 @@ from typing import Any, NamedTuple
 
 from eventlake.reading.exact_json import encode, json_text
 from eventlake.schema import names
-from eventlake.schema.cast import NO_ROOM
+from eventlake.schema.cast import NO_ROOM, NO_ROOM_NOW
 from eventlake.schema.rescue import Rescued, pointer
+from eventlake.schema.types import ENVELOPE_TYPES
 
 MAX_DEPTH = 32  # an object below this depth is kept as JSON text
 MAX_SPELLINGS = 8  # of one column; a sender that makes up keys must not fill the memory
@@ -66,11 +67,21 @@ class _Place(NamedTuple):
         return self.lists[self.key]
 
 
+class NewColumns:
+    """How many more columns may be new, over all tables of a task: whoever makes up keys must not fill its memory."""
+
+    def __init__(self, left: int) -> None:
+        self.left = left
+
+
 class TableColumns:
     """Which columns a table has, and at which places of its events their values are found."""
 
-    def __init__(self, *, known: Iterable[str] = (), column_limit: int = 2000) -> None:
+    def __init__(
+        self, *, known: Iterable[str] = (), column_limit: int = 2000, new_columns: NewColumns | None = None
+    ) -> None:
         self.known = frozenset(known)
+        self._of_all = new_columns or NewColumns(column_limit)
         self.places: dict[str, list[_Place]] = {}
         self.objects = 0
         self._limit = max(column_limit, len(self.known))
@@ -103,12 +114,16 @@ class TableColumns:
             return f"the column {name} is for {names.OWNED_COLUMNS[name]}"
         if name in names.PARTITION_KEYS:
             return f"{name} is the name of a partition"
-        is_new = name not in self.known and name not in self._new
-        return NO_ROOM if is_new and len(self.known) + len(self._new) >= self._limit else None
+        if name in self.known or name in self._new or name in ENVELOPE_TYPES:  # without its id a row would be nobody's
+            return None
+        if len(self.known) + len(self._new) >= self._limit:
+            return NO_ROOM
+        return NO_ROOM_NOW if self._of_all.left <= 0 else None
 
     def add(self, name: str) -> None:
-        if name not in self.known:
+        if name not in self.known and name not in self._new:
             self._new.add(name)
+            self._of_all.left -= 1
 
 
 class Flattener:

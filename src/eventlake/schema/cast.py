@@ -31,10 +31,13 @@ SPELLING = "sent as text"
 FRACTION = "not a whole number"
 TOO_LARGE = "does not fit"
 NO_ROOM = "the table has its limit of columns"
+NO_ROOM_NOW = "too many columns are new at once"
 
 # With these the cell holds something and the original is kept as well; with the others the cell is null.
 BESIDE_THE_CELL = frozenset({ROUNDED, CUT, SPELLING})
-REASONS = BESIDE_THE_CELL | {FRACTION, TOO_LARGE, NO_ROOM} | {f"not a {target.value}" for target in ColumnType}
+REASONS = (
+    BESIDE_THE_CELL | {FRACTION, TOO_LARGE, NO_ROOM, NO_ROOM_NOW} | {f"not a {target.value}" for target in ColumnType}
+)
 
 
 class Misfit(NamedTuple):

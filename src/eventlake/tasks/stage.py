@@ -23,7 +23,7 @@ from eventlake.lake.staging import IdSegment, Packed, StagedFile
 from eventlake.native.library import PADDING, library
 from eventlake.reading import exact_json
 from eventlake.reading.evidence import evidence_of
-from eventlake.reading.flatten import TableColumns
+from eventlake.reading.flatten import NewColumns, TableColumns
 from eventlake.reading.route_buffer import RouteBuffer, Taken
 from eventlake.reading.scan import Text
 from eventlake.reading.scanner import Asked, Piece, Scanner
@@ -83,6 +83,7 @@ class _Task:
         self._buffers: dict[tuple[str, ...], RouteBuffer] = {}  # by route
         self._by_name: dict[tuple[str, str], RouteBuffer] = {}  # by call and event name, as sent
         self._bytes_in_buffers = 0
+        self._new_columns = NewColumns(context.sizes.new_columns)
         self._ids: list[ids.Ids] = []
         self._ids_pending = 0
 
@@ -228,7 +229,7 @@ class _Task:
 
     def _columns_of(self, table_key: str) -> TableColumns:
         known = self._context.known_columns.get(table_key, ())
-        return TableColumns(known=known, column_limit=self._context.column_limit)
+        return TableColumns(known=known, column_limit=self._context.column_limit, new_columns=self._new_columns)
 
     def _reject(self, count: FileCount, line: Quarantined) -> None:
         count.quarantined += 1

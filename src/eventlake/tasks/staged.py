@@ -39,6 +39,7 @@ class StageSizes:
     bytes_in_buffers: int = 64 << 20  # of raw lines, over all tables
     ids_per_segment: int = 1_000_000
     names_remembered: int = 100_000
+    new_columns: int = 300_000  # over all tables; values of any more are rescued
 
 
 @dataclass(frozen=True)
