@@ -191,6 +191,7 @@ def sizes_in_words() -> dict[str, list[str]]:
             f"When {stage.bytes_at_once >> 20} MiB of lines are there",
             f"written out at {stage.rows_per_chunk:,} per table",
             f"when {stage.bytes_in_buffers >> 20} MiB of raw lines are held",
+            f"At most {stage.new_columns:,} columns may be new",
             f"Ids are written out at {stage.ids_per_segment:,}",
         ],
         "dedupe": [
@@ -201,6 +202,7 @@ def sizes_in_words() -> dict[str, list[str]]:
         "publish": [
             f"{shares.fewest_rows_per_share:,} to {shares.most_rows_per_share:,} rows per share",
             f"{publish.rows_at_once:,} rows at a time, written as {publish.cells_at_once:,} cells at most",
+            f"fewer rows, if they take {publish.bytes_at_once >> 20} MiB",
             f"at most {publish.files.open_files} open Parquet files",
             f"with {publish.files.bytes_in_memory >> 20} MiB in memory",
         ],
