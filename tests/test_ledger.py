@@ -233,6 +233,7 @@ def test_a_source_that_is_forgotten_begins_anew(ledger: Ledger, record: Record) 
     record(other())
     ledger.forget("src1")
     assert known(ledger, "src1") == ({}, [], [], [])
+    assert [len(part) for part in known(ledger, "src2")] == [1, 1, 1, 1]  # type: ignore[arg-type]
     assert (ledger.last_run("src1"), ledger.last_run("src2")) == (None, "2")
 
 

@@ -17,13 +17,14 @@ from eventlake.lake import ids, packing
 from eventlake.lake.dialects import SegmentDialect
 from eventlake.lake.parquet import FileSizes
 from eventlake.lake.segments import NONE, RECORD, Segment, records_of, segments_of
-from eventlake.lake.staging import StagedFile
+from eventlake.lake.staging import StagedFile, read_rows
 from eventlake.reading import exact_json
 from eventlake.reading.flatten import TableColumns
 from eventlake.reading.route_buffer import RouteBuffer
 from eventlake.schema.cast import NO_ROOM, ROUNDED
 from eventlake.schema.evolve import Column
 from eventlake.schema.types import ColumnType
+from eventlake.storage.base import Part
 from eventlake.storage.local import LocalStorage
 from eventlake.tasks.dropped import write_dropped
 from eventlake.tasks.publish import PublishContext, Published, PublishSizes, TableShare, publish
@@ -228,12 +229,21 @@ def test_pieces_are_fetched_some_at_a_time(storage: LocalStorage, bytes_at_once:
 
 
 def test_large_rows_are_cast_fewer_at_a_time(storage: LocalStorage) -> None:
-    """As many as there are in memory at once are sorted together: each piece by itself here, two of them there."""
-    chunks = [[message(1, receivedAt="1970-01-01T00:00:02Z")], [message(0, receivedAt="1970-01-01T00:00:01Z")]]
+    """Those that are in memory at once are sorted together: each piece by itself, two and two, or all of them."""
+    chunks = [[message(number, receivedAt=f"1970-01-01T00:00:0{number}Z")] for number in (4, 3, 2, 1)]
     share = TableShare("track_a", COLUMNS, stage(storage, "s0", *chunks))
-    for bytes_at_once, order in ((1, ["m1", "m0"]), (1 << 20, ["m0", "m1"])):
+    segment = segments_of(share.segments)[0]
+    (piece,) = storage.read_parts([Part("s0", segment.offset, segment.size)])
+    size = read_rows(piece, segment, "track_a").nbytes
+    for bytes_at_once, order in (
+        (1, "4321"),
+        (size, "4321"),
+        (size + 1, "3412"),
+        (2 * size, "3412"),
+        (1 << 20, "1234"),
+    ):
         (published,) = publish(context(storage, sizes=PublishSizes(bytes_at_once=bytes_at_once)), [share])
-        assert names_in(storage, published) == [order]
+        assert names_in(storage, published) == [[f"m{number}" for number in order]]
 
 
 def test_rows_are_cast_some_at_a_time(storage: LocalStorage) -> None:
