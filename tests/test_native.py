@@ -1,5 +1,6 @@
 """The library that is written in C: it is built from its source, for every system, and keeps to its memory."""
 
+import os
 import platform
 import shutil
 import signal
@@ -130,3 +131,32 @@ def test_numbers_are_read_at_once_as_one_by_one_if_they_have_few_digits(column: 
             millionths = low + (high << 64)
             sign = -1 if text.startswith("-") else 1
             assert millionths - (millionths >> 127 << 128) == sign * int(whole + places.ljust(6, "0"))
+
+
+ELSEWHERE = """
+import pyarrow as pa
+from eventlake.native import texts
+from eventlake.schema import instant_columns, numbers
+
+assert not texts.can_read()
+column = pa.array(["2026-01-02T03:04:05Z", None, "soon", "2026-01-02T03:04:05.1234567Z"])
+found = instant_columns.parse(column)
+print(found.values.cast(pa.int64()).to_pylist(), found.is_exact.tolist(), found.is_cut.tolist())
+print(instant_columns.are_instants(column.drop_null()).tolist())
+print(numbers.to_decimals(pa.array(["1.5", None])).is_plain.tolist())
+"""
+
+
+def test_where_there_is_no_library_values_are_read_one_by_one(tmp_path: Path) -> None:
+    """As on a system for which none was built."""
+    without = shutil.ignore_patterns("*.so", "__pycache__")
+    shutil.copytree(build.FOLDER.parent, tmp_path / "eventlake", ignore=without)
+    environment = {**os.environ, "PYTHONPATH": str(tmp_path)}
+    done = subprocess.run(
+        [sys.executable, "-c", ELSEWHERE], env=environment, capture_output=True, text=True, check=False
+    )
+    assert done.stdout.splitlines() == [
+        "[1767323045000000, None, None, 1767323045123456] [True, False, False, False] [False, False, False, True]",
+        "[True, False, True]",
+        "[False, False]",
+    ], done.stderr
