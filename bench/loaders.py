@@ -90,6 +90,7 @@ def duckdb_copy(source: Path, target: Path, way: Way) -> None:
     ignore = ", ignore_errors = true" if "ignore_errors" in way.concede else ""
     how = f"columns = {way.schema.read_text()}" if way.schema else _INFERRED
     duckdb.sql("SET TimeZone = 'UTC'")
+    duckdb.sql(f"SET temp_directory = '{target.parent}'")  # else what does not fit into memory goes to where one stands
     duckdb.sql(
         f"""
         COPY (

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from eventlake.lake import ids, segments
+from eventlake.lake import ids, packing, segments
 from eventlake.lake.layout import HOUR, STAGE
 from eventlake.lake.parquet import DataFile
 from eventlake.lake.segments import Segment
@@ -118,7 +118,7 @@ class MadeUp:
         for task in tasks:
             done = []
             for share in task:
-                rows = segments.rows_of(share.segments)
+                rows = int(packing.unpacked_records(share.segments, segments.RECORD)["rows"].sum())
                 files = []
                 for hour in range(_HOURS):
                     name = f"{context.run_id}-{uuid.uuid4().hex[:8]}-{hour + 1}.parquet"

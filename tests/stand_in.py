@@ -31,6 +31,9 @@ from eventlake.runners.java import java_home
 NODE_PYTHON = str(Path(sys.base_prefix, "bin", f"python{sys.version_info.major}.{sys.version_info.minor}"))
 
 
+_DONE = ("COMPLETED", "FAILED", "CANCELLED")
+
+
 class Cluster:
     """Executes everything that is submitted to the account from now on, for as long as the context lasts."""
 
@@ -82,6 +85,9 @@ class Cluster:
                         self._seen.add(step.id)
                         step.state = "RUNNING"
                         self._take(step.id, list(step.args), step)
+                is_done = cluster.steps and all(step.state in _DONE for step in cluster.steps)
+                if is_done and not cluster.keep_job_flow_alive_when_no_steps:
+                    cluster.state = "TERMINATED"
             for run in _job_runs():
                 if run.state == "CANCELLED":
                     self.kill(run.id)
