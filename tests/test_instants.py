@@ -10,6 +10,7 @@ from hypothesis.strategies import DrawFn
 
 from eventlake.events import instants
 from eventlake.events.instants import FIRST, LAST, Instant, parse
+from eventlake.native import texts as native
 from eventlake.schema import instant_columns
 from strategies import date_times, texts
 
@@ -79,6 +80,10 @@ def test_a_column_is_read_at_once_as_one_by_one(column: list[str | None]) -> Non
         assert values.cast(pa.int64()).to_pylist() == [instant and instant.micros for instant in one_by_one]
         assert is_exact.tolist() == [instant is not None and instant.exact for instant in one_by_one]
         assert is_cut.tolist() == [instant is not None and not instant.exact for instant in one_by_one]
+        slowly, quickly = instant_columns.one_by_one(array), native.instants(array)
+        assert [part.dtype for part in slowly] == [part.dtype for part in quickly]
+        assert slowly.found.tolist() == quickly.found.tolist()
+        assert slowly.values[slowly.found > 0].tolist() == quickly.values[quickly.found > 0].tolist()
     present = [instant for text, instant in zip(column, one_by_one, strict=True) if text is not None]
     found = instant_columns.are_instants(pa.array(column, pa.string()).drop_null())
     assert found.tolist() == [instant is not None for instant in present]
