@@ -224,8 +224,9 @@ def test_a_run_is_recorded_only_on_top_of_the_one_that_it_was_made_for(
             ledger.refuse_overtaken(on_top)
             ledger.record(on_top, lease)
         assert ledger.last_run("src1") == "3"
-        with pytest.raises(OvertakenError):
+        with pytest.raises(OvertakenError) as caught:
             ledger.record(first(), lease)
+        assert caught.value.fix == "run it again: nothing of it was published"
 
 
 def test_a_source_that_is_forgotten_begins_anew(ledger: Ledger, record: Record) -> None:

@@ -79,7 +79,7 @@ def test_long_lines_are_written_before_they_fill_the_memory(storage: LocalStorag
 
 def test_lines_of_files_that_will_be_read_again_are_left_out(storage: LocalStorage) -> None:
     """Some at a time: there may be more of them than fit into memory."""
-    file = QuarantineFile(storage, "here/q-1.parquet", QuarantineSizes(lines_at_once=4))
+    file = QuarantineFile(storage, "the-stage/q-1.parquet", QuarantineSizes(lines_at_once=4))
     lines = [line(number, raw_file=f"{'abc'[number % 3]}.gz") for number in range(13)]
     for one in lines:
         file.add(one)
@@ -88,7 +88,7 @@ def test_lines_of_files_that_will_be_read_again_are_left_out(storage: LocalStora
     assert file.rows == 4
     assert sum(groups(storage, file.path)) == 4
     assert max(groups(storage, file.path)) < 4
-    assert [found.path for found in storage.files("here")] == [file.path]
+    assert [found.path for found in storage.files("the-stage")] == [file.path]
 
 
 def test_lines_of_which_nothing_more_is_known_have_no_detail(storage: LocalStorage) -> None:
