@@ -356,6 +356,15 @@ def test_the_results_of_all_tasks_are_one(tmp_path: Path) -> None:
     assert kept.indexed == (5, 2)
 
 
+def test_a_table_on_several_routes_has_the_rows_of_all_of_them() -> None:
+    routes = [("all", "page"), ("all",), ("track_a",)]
+    hashes = [ids.route_hash(route) for route in routes]
+    counted = counts({hashes[0]: Count(1, 2, 0, 3), hashes[1]: Count(4, 5, 0, 6), hashes[2]: Count(7)})
+    kept = combine([DedupeResult(counts({}), counted, None, None, None, {hashes[0]: 1, hashes[1]: 2})], routes)
+    assert kept.tables == {"all": Count(5, 7, 0, 9), "page": Count(1, 2, 0, 3), "track_a": Count(7)}
+    assert kept.carried_tables == {"all": 3, "page": 1}
+
+
 @pytest.mark.parametrize(
     "result",
     [

@@ -11,8 +11,9 @@ from hypothesis import strategies as st
 from msgspec import Raw
 
 from eventlake.reading.exact_json import NotJsonError, json_text, parse, rescued_in
-from eventlake.reading.flatten import CONTAINERS, MAX_DEPTH, MAX_SPELLINGS, Chunk, Flattener, TableColumns
+from eventlake.reading.flatten import CONTAINERS, MAX_DEPTH, MAX_SPELLINGS, Chunk, Flattener, NewColumns, TableColumns
 from eventlake.schema import names, rescue
+from eventlake.schema.cast import NO_ROOM_NOW
 from eventlake.schema.rescue import Rescued
 from strategies import (
     EMPTY,
@@ -405,3 +406,26 @@ def test_a_column_that_the_lake_rests_on_is_for_its_owner_only() -> None:
     assert table.claimed(("messageId",)) == "message_id"
     assert table.claimed(("day",)) is None
     assert table.claimed(("properties", "Order ID")) == "properties_order_id"
+
+
+def test_cells_that_stand_for_nothing_are_counted_until_they_are_taken() -> None:
+    flattener = Flattener(TableColumns(column_limit=100))
+    assert flattener.padding == 0
+    for event, padding in (({"a": 1}, 0), ({"a": 2}, 0), ({"a": 3, "b": 1}, 2), ({"c": 1}, 5), ({"a": 4, "b": 2}, 7)):
+        flattener.add(event, [])
+        assert flattener.padding == padding
+    flattener.take()
+    assert flattener.padding == 0
+
+
+def test_columns_that_are_new_are_bounded_over_all_tables_of_a_task() -> None:
+    of_all = NewColumns(3)
+    first, second = (Flattener(TableColumns(known=("k",), new_columns=of_all)) for _ in range(2))
+    first.add({"k": 0, "a": 1, "b": 2}, [])
+    second.add({"k": 0, "c": 3, "d": 4, "messageId": "m"}, [])
+    first.add({"a": 5, "e": 6}, [])
+    one, other = first.take(), second.take()
+    assert [column.name for column in one.columns] == ["k", "a", "b"]
+    assert [column.name for column in other.columns] == ["k", "c", "message_id"]
+    assert one.rescued == {1: [Rescued("/e", "6", NO_ROOM_NOW)]}
+    assert other.rescued == {0: [Rescued("/d", "4", NO_ROOM_NOW)]}
