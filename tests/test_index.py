@@ -193,6 +193,12 @@ def test_what_was_made_anew_is_as_old_as_what_was_lost(tmp_path: Path) -> None:
     assert sorted(file.synced_at for file in lake.place.ledger.index_files("src1")) == sorted(synced[1:])
 
 
+def test_a_run_leaves_nothing_behind_where_it_worked(loaded: Lake) -> None:
+    loaded.sync_of(track("A", "m1"), track("A", "m1"), track("B", "m2"))
+    loaded.run(jobs.replay(loaded.connection, None, None))
+    assert list(loaded.place.storage.files("segment-stage")) == []
+
+
 # Shares of a run
 
 
