@@ -67,7 +67,7 @@ TESTS: dict[str, tuple[str, ...]] = {
     "sync/stage": ("plan", "admission"),
     "sync/shares": ("plan",),
     "sync/plan": ("plan",),
-    "sync/dedupe": ("copies", "index", "replay"),
+    "sync/dedupe": ("copies", "index", "replay", "settings"),
     "sync/books": ("books",),
     "sync/manifest_of": ("manifest",),
     "sync/notices": ("notices",),
