@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from eventlake.lake.packing import packed, packed_records, unpacked, unpacked_records
+from eventlake.lake.packing import LARGEST, packed, packed_records, unpacked, unpacked_records
 
 RECORD = np.dtype([("small", "<u2"), ("large", "<u8")])
 
@@ -31,8 +31,8 @@ def test_like_records_take_few_bytes() -> None:
     [
         (b"", "not what one task can tell"),
         (bytes(7), "not what one task can tell"),
-        (((64 << 20) + 1).to_bytes(8, "little") + b"x", "not what one task can tell"),
-        ((64 << 20).to_bytes(8, "little") + b"x", "cannot be unpacked"),
+        ((LARGEST + 1).to_bytes(8, "little") + b"x", "not what one task can tell"),
+        (LARGEST.to_bytes(8, "little") + b"x", "cannot be unpacked"),
         (packed(b"abc")[:-1], "cannot be unpacked"),
     ],
 )

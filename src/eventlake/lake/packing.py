@@ -9,7 +9,9 @@ from eventlake.lake.ids import Array
 
 _CODEC = pa.Codec("zstd", 1)
 _SIZE = 8  # bytes that tell the size, before what is packed
-_LARGEST = 64 << 20  # that is unpacked: two million segments
+# That is unpacked: counts of eleven million raw files, 19 million segments of one task. Whoever writes to the staging
+# folder of a cluster can make a driver hold so much, and no more.
+LARGEST = 512 << 20
 
 
 def packed(content: bytes) -> bytes:
@@ -19,7 +21,7 @@ def packed(content: bytes) -> bytes:
 def unpacked(content: bytes) -> Any:
     """What was packed, as a buffer. Raises ValueError for whatever was not, or is larger than anything that is."""
     size = int.from_bytes(content[:_SIZE], "little")
-    if len(content) < _SIZE or size > _LARGEST:
+    if len(content) < _SIZE or size > LARGEST:
         raise ValueError(f"{size:,} bytes are not what one task can tell")
     try:
         return _CODEC.decompress(content[_SIZE:], size)
