@@ -90,14 +90,15 @@ def publish(context: PublishContext, shares: list[TableShare]) -> list[Published
     folder = f"{STAGE}/{context.run_id}/data/{attempt}"
     # Two tasks with one name would be one file too few: of 16 digits, that does not happen.
     names_of_files = (f"{context.run_id}-{attempt[:16]}-{number}.parquet" for number in count(1))
-    pieces = _pieces(context, chain.from_iterable(segments_of(share.segments) for share in shares))
+    segments = [segments_of(share.segments) for share in shares]
+    pieces = _pieces(context, chain.from_iterable(segments))
     published = []
     with context.storage.putting() as put:
-        for share in shares:
+        for share, own in zip(shares, segments, strict=True):
             writer = PartitionedWriter(
                 put, context.dialect, share.table_key, folder, names_of_files, sizes=context.sizes.files
             )
-            published.append(_publish_table(context, share, pieces, dropped, writer))
+            published.append(_publish_table(context, share, zip(own, pieces, strict=False), dropped, writer))
     return published
 
 
@@ -125,12 +126,12 @@ def _batches(parts: Iterable[Part], bytes_at_once: int) -> Iterator[list[Part]]:
 def _publish_table(
     context: PublishContext,
     share: TableShare,
-    pieces: Iterator[pa.Buffer],
+    staged: Iterable[tuple[Segment, pa.Buffer]],
     dropped: Dropped,
     writer: PartitionedWriter,
 ) -> Published:
     done = Published(share.table_key)
-    for rows in _groups(_kept_rows(context, share, pieces, dropped), context.sizes):
+    for rows in _groups(_kept_rows(context, share, staged, dropped), context.sizes):
         done.rows += len(rows)
         for table in _typed(rows, share, context, done.rescued):
             writer.write(table)
@@ -142,9 +143,9 @@ def _publish_table(
 
 
 def _kept_rows(
-    context: PublishContext, share: TableShare, pieces: Iterator[pa.Buffer], dropped: Dropped
+    context: PublishContext, share: TableShare, staged: Iterable[tuple[Segment, pa.Buffer]], dropped: Dropped
 ) -> Iterator[StagedRows]:
-    for segment, piece in zip(segments_of(share.segments), pieces, strict=False):
+    for segment, piece in staged:
         rows = read_rows(piece, segment, share.table_key)
         kept = dropped.kept(segment.file, segment.first_message, segment.rows, in_scope=share.is_in_scope)
         if kept is not None:
