@@ -4,7 +4,7 @@ Everything else is real: discovery, planning, the books, the manifest, and the c
 lake with a long past. The time in which results are made up is not counted. And how long a sync of one more file takes
 with that past, and without.
 
-    python -m bench.driver billion|history FOLDER
+    PYTHONPATH=tests python -m bench.driver billion|history FOLDER
 """
 
 from __future__ import annotations
@@ -28,9 +28,10 @@ from eventlake.storage.local import LocalStorage
 from eventlake.sync import jobs
 from eventlake.sync.run import run
 from eventlake.workspace import Workspace
+from runner_without_spark import InProcess  # of the tests
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Sequence
+    from collections.abc import Iterable, Iterator
 
     from eventlake.control.connections import Connection
     from eventlake.settings import StorageSettings
@@ -103,20 +104,6 @@ def billion(folder: Path) -> dict[str, float]:
     return {"driver": time.perf_counter() - started - runner.seconds}
 
 
-class _Here:
-    parallelism = 2
-
-    def run(
-        self,
-        function: Callable[[Any, Any], Any],
-        context: Any,
-        tasks: Sequence[Any],
-        progress: Callable[[int], None] | None = None,
-    ) -> list[Any]:
-        del progress
-        return [function(context, task) for task in tasks]
-
-
 def _sync_of_one(place: Workspace, connection: Connection, number: int) -> float:
     events = (
         {"type": "track", "event": f"Event {n % 3:05d}", "messageId": f"{number}-{n}", "properties": {"0": "x"}}
@@ -125,7 +112,7 @@ def _sync_of_one(place: Workspace, connection: Connection, number: int) -> float
     path = archive.path(connection.source.id, place.clock.now(), f"new-{number}.gz")
     place.archive.write(path, gzip.compress("\n".join(map(json.dumps, events)).encode()))
     started = time.perf_counter()
-    run(place, jobs.sync(connection), _Here())
+    run(place, jobs.sync(connection), InProcess())
     return time.perf_counter() - started
 
 
