@@ -9,7 +9,7 @@ import pytest
 from conftest import InProcess, Lake, track
 from counted import counts, told
 from eventlake.errors import InternalError
-from eventlake.lake.segments import packed, unpacked
+from eventlake.lake.segments import packed
 from eventlake.sync.books import Books, close, total
 from eventlake.sync.dedupe import Kept
 from eventlake.sync.stage import Staged
@@ -17,6 +17,7 @@ from eventlake.tasks.counts import Count
 from eventlake.tasks.id_files import NewIds
 from eventlake.tasks.publish import Published
 from eventlake.tasks.staged import FileCount, RawFile, StageResult
+from unpacked_segments import segments_by_table
 
 
 class Dishonest(InProcess):
@@ -46,7 +47,7 @@ def lose_a_line(result: StageResult) -> None:
 
 def lose_a_segment(result: StageResult) -> None:
     """One of two that track_a has."""
-    tables = unpacked(result.tables).segments()
+    tables = segments_by_table(result.tables)
     if "track_b" in tables:
         del tables["track_a"], result.news["track_a"]
         result.tables = packed(tables)

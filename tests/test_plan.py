@@ -8,7 +8,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from eventlake.lake import segments
-from eventlake.lake.segments import NONE, Segment, records_of, segments_in, segments_of
+from eventlake.lake.segments import NONE, Segment, records_of, segments_of
 from eventlake.lake.staging import IdSegment
 from eventlake.schema import declared
 from eventlake.schema.declared import TypeRules
@@ -20,6 +20,7 @@ from eventlake.sync.shares import ShareSizes, dedupe_shares, packed, publish_tas
 from eventlake.sync.stage import Room, Staged, StagedTable, combine, tables_within
 from eventlake.tasks.publish import TableShare
 from eventlake.tasks.staged import HOURS_COUNTED, FileCount, News, RawFile, StageResult
+from unpacked_segments import segments_in
 
 SIZES = st.integers(0, 100) | st.integers(0, 1 << 30)
 LIMITS = ShareSizes()

@@ -18,7 +18,6 @@ from eventlake.events import instants
 from eventlake.events.envelope import reject_reason
 from eventlake.lake.dialects import SegmentDialect
 from eventlake.lake.ids import Array
-from eventlake.lake.segments import unpacked
 from eventlake.lake.staging import StagedFile, read_rows
 from eventlake.reading.flatten import TableColumns
 from eventlake.reading.route_buffer import RouteBuffer
@@ -32,6 +31,7 @@ from eventlake.tasks.staged import RawFile, StageContext, StageSizes
 from scans import native, text_of
 from staged_rows import rows_of
 from strategies import json_lines, json_values, plain_line
+from unpacked_segments import segments_by_table
 
 DIALECT = SegmentDialect("src", "web")
 DAY = 86_400_000_000
@@ -333,7 +333,7 @@ def staged(folder: Path, files: list[list[bytes]], sizes: StageSizes, scope: Sco
     )
     result = stage(context, raw)
     rows: Counter[tuple[str, str]] = Counter()
-    for name, segments in unpacked(result.tables).segments().items():
+    for name, segments in segments_by_table(result.tables).items():
         for segment in segments:
             (content,) = storage.read_parts([Part(result.staged, segment.offset, segment.size)])
             found = read_rows(content, segment, name)

@@ -8,7 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from altered_segments import NO_SEGMENTS
-from eventlake.lake.segments import Segment, packed, records_of, rows_of, segments_in, segments_of, split, unpacked
+from eventlake.lake.segments import Segment, packed, records_of, rows_of, segments_of, split, unpacked
+from unpacked_segments import segments_by_table, segments_in
 
 U4, U8 = (1 << 32) - 1, (1 << 64) - 1
 SEGMENT = st.builds(Segment, st.just(0), *[st.integers(0, U4)] * 4, st.integers(0, U8))
@@ -18,7 +19,7 @@ TABLES = st.dictionaries(st.text("abc_", min_size=1, max_size=5), st.lists(SEGME
 @given(TABLES)
 def test_what_was_packed_is_unpacked(tables: dict[str, list[Segment]]) -> None:
     found = unpacked(packed(tables))
-    assert found.segments() == tables
+    assert segments_by_table(packed(tables)) == tables
     assert found.tables == list(tables)
     assert found.rows == [sum(segment.rows for segment in own) for own in tables.values()]
 

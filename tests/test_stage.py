@@ -28,6 +28,7 @@ from eventlake.storage.local import LocalStorage
 from eventlake.tasks.scope import Scope
 from eventlake.tasks.stage import stage
 from eventlake.tasks.staged import HOURS_COUNTED, FileCount, RawFile, StageContext, StageResult, StageSizes
+from unpacked_segments import segments_by_table
 
 ONE_BY_ONE = StageSizes(at_once=False)
 AT_ONCE = StageSizes()
@@ -78,7 +79,7 @@ class Row(NamedTuple):
 
 
 def segments_of(result: StageResult) -> dict[str, list[Segment]]:
-    return unpacked(result.tables).segments()
+    return segments_by_table(result.tables)
 
 
 def rows_of(storage: LocalStorage, result: StageResult, table: str) -> list[Row]:

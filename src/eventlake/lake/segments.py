@@ -5,7 +5,7 @@ they are kept as records of 28 bytes, and what a task tells of its file travels 
 """
 
 from collections.abc import Iterable, Mapping
-from itertools import accumulate, pairwise, starmap
+from itertools import accumulate, starmap
 from typing import Annotated, NamedTuple
 
 import msgspec
@@ -30,17 +30,12 @@ class Segment(NamedTuple):
 _MOST_TABLES = 500_000  # more than a source may have
 RECORD = np.dtype([(name, "<u8" if name == "offset" else "<u4") for name in Segment._fields])
 
-
 NONE = packing.packed_records(np.empty(0, RECORD))
 """A share of no rows."""
 
 
 def records_of(segments: Iterable[Segment]) -> bytes:
     return np.array([tuple(segment) for segment in segments], RECORD).tobytes()
-
-
-def segments_in(records: bytes | bytearray) -> list[Segment]:
-    return list(starmap(Segment, np.frombuffer(records, RECORD).tolist()))
 
 
 def rows_of(records: bytes | bytearray) -> int:
@@ -103,11 +98,6 @@ class Unpacked(NamedTuple):
         """The bytes of all records, of a file that has this number now."""
         self.records["file"] = number
         return memoryview(self.records.tobytes())
-
-    def segments(self) -> dict[str, list[Segment]]:
-        content = self.in_file(0)
-        bounds = zip(self.tables, pairwise(self.ends), strict=True)
-        return {key: segments_in(content[slice(*bound)].tobytes()) for key, bound in bounds}
 
 
 def unpacked(content: bytes) -> Unpacked:
