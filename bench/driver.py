@@ -22,7 +22,7 @@ from bench.past import Past, write_past
 from eventlake.archive import layout as archive
 from eventlake.control import database as db
 from eventlake.lake import ids
-from eventlake.lake.layout import DAY, HOUR, INDEX
+from eventlake.lake.layout import DAY, HOUR, SEGMENT
 from eventlake.storage.base import Storage, StoredFile
 from eventlake.storage.local import LocalStorage
 from eventlake.sync import jobs
@@ -73,7 +73,7 @@ def _look_back(place: Imagining, connection: Connection) -> None:
     """Runs of the last week, with as many ids as this one has."""
     messages = STAGE_TASKS * EVENTS_PER_TASK // ids.BUCKETS
     size, _ = ids.index_sizes(messages)
-    folder = f"{INDEX}/source={connection.source.id}"
+    folder = f"{SEGMENT.index}/source={connection.source.id}"
     rows: list[dict[str, Any]] = []
     for number in range(_LOOK_BACK):
         at = place.clock.now() // DAY * DAY - number * 2 * HOUR

@@ -8,7 +8,7 @@ import numpy as np
 
 from eventlake.control.ledger import Entry, IndexFile
 from eventlake.lake import ids
-from eventlake.lake.layout import INDEX
+from eventlake.lake.layout import SEGMENT
 from eventlake.workspace import Workspace
 
 if TYPE_CHECKING:
@@ -27,7 +27,7 @@ def write_index(folder: Path, slug: str, messages: int) -> None:
     for number in range(SYNCS):
         at = place.clock.now() - (2 * number + 1) * _HOUR
         run_id = str(at * 1000)
-        path = f"{INDEX}/source={source.id}/{run_id}-0.ids"
+        path = f"{SEGMENT.index}/source={source.id}/{run_id}-0.ids"
         made_up = _ids(dice, messages // SYNCS, at)
         with place.lake().storage.open_output(path) as sink:
             ids.write(sink, made_up)

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from eventlake.lake import ids, packing, segments
-from eventlake.lake.layout import HOUR, STAGE
+from eventlake.lake.layout import HOUR
 from eventlake.lake.parquet import DataFile
 from eventlake.lake.segments import Segment
 from eventlake.lake.staging import IdSegment
@@ -65,7 +65,7 @@ class MadeUp:
         self._of_file: dict[int, int] = {}
         self._tasks = len(tasks)
         for number, files in enumerate(tasks):
-            path = f"{STAGE}/{context.run_id}/staged-{uuid.uuid4().hex}"
+            path = f"{context.folder}/staged-{uuid.uuid4().hex}"
             rows = int(self._rows[number % _SHAPES].sum())
             lines = [rows // len(files) + (place < rows % len(files)) for place in range(len(files))]
             self._of_file |= {file.number: part for file, part in zip(files, lines, strict=True)}
@@ -109,7 +109,7 @@ class MadeUp:
                 files=counts.packed(files, [loaded, none, none, *sums]),
                 routes=counts.packed(routes, [by_route, none[: len(routes)], none[: len(routes)], *halves]),
                 dropped=None,
-                new_ids=NewIds(f"{STAGE}/ids-{number}", int(loaded.sum()), checksum),
+                new_ids=NewIds(f"ids-{number}", int(loaded.sum()), checksum),
                 carried=None,
             )
 
@@ -122,11 +122,11 @@ class MadeUp:
                 files = []
                 for hour in range(_HOURS):
                     name = f"{context.run_id}-{uuid.uuid4().hex[:8]}-{hour + 1}.parquet"
-                    values = layout.values((start + hour * HOUR) // layout.width)
-                    path = f"{context.dialect.location(share.table_key)}/{layout.folder(values)}/{name}"
-                    part = rows // _HOURS + (hour < rows % _HOURS)
                     at = start + hour * HOUR
-                    written = f"{STAGE}/{name}"
+                    values, folder = layout.values(at // layout.width), layout.folder(at // layout.width)
+                    path = f"{context.dialect.location(share.table_key)}/{folder}/{name}"
+                    part = rows // _HOURS + (hour < rows % _HOURS)
+                    written = f"{context.dialect.folders.stage}/{name}"
                     files.append(DataFile(share.table_key, values, path, written, part, 40 * part, _DIGEST, at, at))
                 done.append(Published(share.table_key, files, rows))
             yield done

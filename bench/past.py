@@ -105,7 +105,8 @@ class _Writer:
     def data_files(self) -> Iterator[dict[str, Any]]:
         for at, key, values in self._hours(self._past.data_files // self._past.tables):
             run_id = self.run_id((at - self._begin) // (2 * HOUR))
-            place = f"{self._dialect.location(key)}/{self._dialect.date_partition.folder(tuple(values))}"
+            layout = self._dialect.date_partition
+            place = f"{self._dialect.location(key)}/{layout.folder(at // layout.width)}"
             file = {"path": f"{place}/{run_id}-00000000-1.parquet", "rows": 2000, "size": 100_000, "digest": _DIGEST}
             times = {"first_received": at, "last_received": at}
             yield {**self._here, "table_key": key, "partition": values, "run_id": run_id, **file, **times}

@@ -207,11 +207,18 @@ class Lake:
     def rows(self, table: str, *, run: str = "") -> list[dict[str, Any]]:
         """The rows of a table, or only those that one run added, in order of their message ids."""
         if not run:
-            return self.query(f'select * from web."{table}" order by message_id, received_at')
+            message_column = self.connection.dialect.columns(table).message_column
+            return self.query(f'select * from web."{table}" order by {message_column}, received_at')
         files = [f.path for f in self.place.ledger.data_files(self.source.id, table) if f.run_id == run]
         read = [pq.read_table(self.root / path, partitioning=None) for path in files]
         rows: list[dict[str, Any]] = pa.concat_tables(read, promote_options="default").to_pylist() if read else []
         return rows
+
+    def rows_of_discards(self) -> list[dict[str, Any]]:
+        """Values that a cast changed or refused, in a lake of RudderStack's."""
+        if "rudder_discards" not in self.tables():
+            return []
+        return self.query("select * from web.rudder_discards order by row_id, table_name, column_name")
 
     def row(self, table: str) -> dict[str, Any]:
         (only,) = self.rows(table)

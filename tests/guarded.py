@@ -43,27 +43,28 @@ def guard(memory: Any) -> Any:
 
 def read(native: ctypes.CDLL, lines: list[bytes], dice: random.Random) -> int:
     """Read lines in all steps, with little room for everything; how many values were written."""
-    places = guard(Places.with_room(dice.randrange(6, 400), dice.randrange(60, 4000)))
-    for key in (b"type", b"event", b"messageId", b"receivedAt", b"context"):
+    skip_empty = dice.random() < 0.5
+    places = guard(Places.with_room(dice.randrange(7, 400), dice.randrange(60, 4000), skip_empty=skip_empty))
+    for key in (*KEYS, b"context"):
         content = guarded(np.frombuffer(key + bytes(8), np.uint8))
         native.place_of_key(byref(places), 0, address(content), len(key))
-    places.heads = 4
-    places.arrays["may_be_empty"][5] = True
+    places.heads = len(KEYS)
+    places.arrays["may_be_empty"][places.heads + 1] = True
     text = guarded(np.frombuffer(b"".join(line + b"\n" for line in lines) + bytes(PADDING), np.uint8))
     lengths = np.array([len(line) for line in lines])
     ends = np.cumsum(lengths + 1) - 1
-    of_text = Lines.of_text(text.tobytes(), ends - lengths, ends, 4)
+    of_text = Lines.of_text(text.tobytes(), ends - lengths, ends, places.heads)
     of_text.hold({name: guarded(array) for name, array in of_text.arrays.items() if name != "text"} | {"text": text})
     values = guard(Values.with_room(dice.randrange(1, 3000)))
     done = native.scan(byref(places), byref(values), byref(of_text), 0)
     of_text.count = done
     names = guard(Names.with_room(dice.randrange(1, 9), dice.randrange(5, 200)))
     name_of = guarded(np.empty(done, np.int32))
-    native.name_lines(byref(names), byref(values), byref(of_text), 4, address(name_of))
+    native.name_lines(byref(names), byref(values), byref(of_text), places.heads, address(name_of))
     micros, is_told = guarded(np.zeros(done, np.int64)), guarded(np.zeros(done, np.uint8))
-    native.receive(byref(values), byref(of_text), 4, address(micros), address(is_told))
+    native.receive(byref(values), byref(of_text), places.heads, address(micros), address(is_told))
     columns = guard(Columns.with_room(dice.randrange(1, 900)))
-    columns.arrays["usable"][:] = [dice.random() < 0.999 for _ in columns.arrays["usable"]]
+    columns.arrays["use"][:] = [dice.choice((1, 2)) if dice.random() < 0.999 else 0 for _ in columns.arrays["use"]]
     rows = guarded(np.zeros(names.count, np.int32))
     found = (name_of, guarded(np.empty(values.count, np.int32)), guarded(np.empty(done, np.int32)))
     native.find_columns(byref(columns), byref(values), byref(of_text), *map(address, found), address(rows))
@@ -101,6 +102,7 @@ def texts(native: ctypes.CDLL, lines: list[bytes]) -> None:
         getattr(native, function)(address(offsets), address(data), len(lines), address(values), address(found))
 
 
+KEYS = (b"type", b"event", b"messageId", b"receivedAt", b"userId")  # that the library knows by their places
 BYTES = b'{}[]":,\\0-1.eE+\x00\x1f\xff\xc3\xa9\xed\xf0 tfnu\n'
 DATES = [b"2026-11-15T10:20:30.123456Z", b"2024-02-29T23:59:59+05:30", b"9999-12-31T23:59:59-23:59", b"-12345.678901"]
 

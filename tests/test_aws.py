@@ -74,7 +74,7 @@ def test_a_sync_on_aws_shows_its_tables_in_glue(on_aws: OnAws) -> None:
     lake = on_aws.lake(role_arn=on_aws.aws.role(external_id=EXTERNAL_ID), external_id=EXTERNAL_ID)
     lake.sync_of(track("A", "m1", properties={"price": 1}), track("A", "m1"), track("B", "m2"))
     lake.sync_of(track("A", "m3", receivedAt="2026-11-15T11:00:00Z", properties={"price": 2, "name": "x"}))
-    database = lake.connection.settings.database
+    database = lake.connection.database
     glue = on_aws.aws.client("glue")
     tables = {table["Name"]: table for table in glue.get_tables(DatabaseName=database)["TableList"]}
     assert set(tables) == {"track_a", "track_b"}
@@ -98,7 +98,7 @@ def test_a_sync_on_aws_shows_its_tables_in_glue(on_aws: OnAws) -> None:
 def test_what_is_missing_in_glue_is_found_by_verify_and_comes_back(on_aws: OnAws) -> None:
     lake = on_aws.lake()
     lake.sync_of(track("A", "m1", properties={"price": 1}), track("B", "m2"), track("C", "m3"))
-    database, glue = lake.connection.settings.database, on_aws.aws.client("glue")
+    database, glue = lake.connection.database, on_aws.aws.client("glue")
     glue.delete_table(DatabaseName=database, Name="track_a")
     place = {"DatabaseName": database, "TableName": "track_b"}
     glue.batch_delete_partition(**place, PartitionsToDelete=[{"Values": ["2026-11-15", "10"]}])
@@ -159,7 +159,7 @@ def test_a_right_that_is_missing_is_named_and_nothing_is_lost(on_aws: OnAws, wha
     job(lake)
     lake.sync()
     names = {table.table_key: table.name for table in lake.place.catalog.tables()}
-    database = lake.connection.settings.database
+    database = lake.connection.database
     rows = {kind: lake.query(f"select message_id from {database}.{name} order by 1") for kind, name in names.items()}
     assert rows["track_a"] == [{"message_id": "m1"}, {"message_id": "m2"}]
     assert rows["track_b"] == [{"message_id": "m3"}]
@@ -183,7 +183,7 @@ def test_segments_own_policy_is_enough_for_syncs_and_replays(on_aws: OnAws) -> N
         lake.sync_of(track("A", "m2", properties={"color": "red"}), track("B", "m3", receivedAt="2026-11-16T10:00:00Z"))
         lake.run(jobs.replay(lake.connection, None, None))
         assert verify(lake.workspace, lake.connection, InProcess()) == []
-    database = lake.connection.settings.database
+    database = lake.connection.database
     shown = on_aws.aws.client("glue").get_tables(DatabaseName=database)["TableList"]
     columns = {table["Name"]: {one["Name"] for one in table["StorageDescriptor"]["Columns"]} for table in shown}
     assert {"properties_price", "properties_color"} <= columns["track_a"]
@@ -199,7 +199,7 @@ def lay_out_anew(lake: Lake) -> None:
 
 
 def trim(lake: Lake) -> None:
-    assert lake.place.glue.trim_versions(lake.connection.settings.database, "track_a", keep=1) > 0
+    assert lake.place.glue.trim_versions(lake.connection.database, "track_a", keep=1) > 0
 
 
 def drop(lake: Lake) -> None:
@@ -280,7 +280,7 @@ def refusing(*names: str) -> Any:
 def test_a_limit_of_glue_keeps_new_tables_out_and_nothing_else(on_aws: OnAws) -> None:
     lake = on_aws.lake()
     lake.sync_of(track("A", "m1"))
-    glue, database = on_aws.aws.client("glue"), lake.connection.settings.database
+    glue, database = on_aws.aws.client("glue"), lake.connection.database
     with refusing("track_b", "track_c"):
         for number, event in enumerate("BC"):
             head = lake.sync_of(track(event, f"n{number}"), track("A", f"a{number}"))[0]
@@ -322,7 +322,7 @@ def test_a_database_that_may_not_be_made_but_is_there_is_used(on_aws: OnAws) -> 
     lake = on_aws.lake()
     lake.put(track("A", "m1"))
     glue = on_aws.aws.client("glue")
-    for database in (lake.connection.settings.database, "__segment_datalake"):
+    for database in (lake.connection.database, "__segment_datalake"):
         if database not in {found["Name"] for found in glue.get_databases()["DatabaseList"]}:
             glue.create_database(DatabaseInput={"Name": database})
     on_aws.again(lake, role_arn=on_aws.aws.role(without=["glue:CreateDatabase"]))
@@ -334,7 +334,7 @@ def test_a_database_that_may_not_be_made_but_is_there_is_used(on_aws: OnAws) -> 
 def test_a_table_that_is_partitioned_in_another_way_is_reported(on_aws: OnAws) -> None:
     lake = on_aws.lake()
     lake.sync_of(track("A", "m1"))
-    database, glue = lake.connection.settings.database, on_aws.aws.client("glue")
+    database, glue = lake.connection.database, on_aws.aws.client("glue")
     table = glue.get_table(DatabaseName=database, Name="track_a")["Table"]
     right = {key: table[key] for key in ("Name", "StorageDescriptor", "PartitionKeys", "TableType", "Parameters")}
     glue.update_table(DatabaseName=database, TableInput=right | {"PartitionKeys": [{"Name": "date", "Type": "string"}]})
@@ -355,7 +355,7 @@ def test_a_table_that_is_partitioned_in_another_way_is_reported(on_aws: OnAws) -
 
 def test_a_table_of_somebody_else_is_not_written_to(on_aws: OnAws) -> None:
     lake = on_aws.lake()
-    database = lake.connection.settings.database
+    database = lake.connection.database
     glue = on_aws.aws.client("glue")
     glue.create_database(DatabaseInput={"Name": database})
     glue.create_table(DatabaseName=database, TableInput={"Name": "track_a"})
@@ -490,7 +490,7 @@ def command(lake: Lake, *words: str, **variables: str) -> subprocess.CompletedPr
 def test_all_tables_are_shown_in_glue_on_demand(on_aws: OnAws) -> None:
     lake = on_aws.lake()
     lake.sync_of(track("A", "m1"), track("B", "m2"))
-    database, glue = lake.connection.settings.database, on_aws.aws.client("glue")
+    database, glue = lake.connection.database, on_aws.aws.client("glue")
     glue.delete_table(DatabaseName=database, Name="track_a")
     assert "2 tables" in command(lake, "catalog", "publish").stderr
     assert json.loads(command(lake, "catalog", "publish", "--json").stdout) == {"tables": 2}
@@ -502,7 +502,7 @@ def test_all_tables_are_shown_in_glue_on_demand(on_aws: OnAws) -> None:
 def test_old_versions_are_trimmed_on_demand(on_aws: OnAws) -> None:
     lake = on_aws.lake()
     lake.sync_of(track("A", "m1"))
-    database, glue = lake.connection.settings.database, on_aws.aws.client("glue")
+    database, glue = lake.connection.database, on_aws.aws.client("glue")
     table = glue.get_table(DatabaseName=database, Name="track_a")["Table"]
     keep = ("Name", "StorageDescriptor", "PartitionKeys", "TableType", "Parameters")
     for number in range(5):

@@ -343,7 +343,7 @@ def overtaken(lake: Lake) -> tuple[str, str]:
     manifest = Manifest(entry, [(f"segment-stage/{head.run_id}/data", late)], [])
     with place.leases.held("src1", Lane.REPLAY):
         lake.sync_of(track("A", "m3"))
-    place.storage.create(path_of("src1", head.run_id), msgspec.json.encode(manifest))
+    place.storage.create(path_of(place, "src1", head.run_id), msgspec.json.encode(manifest))
     return head.run_id, late
 
 
@@ -359,7 +359,7 @@ def test_a_manifest_that_was_overtaken_is_undone_and_not_carried_out(lake: Lake,
     assert ended.report
     assert (ended.status, ended.report[0]["error_code"]) == ("failed", "overtaken")
     assert place.storage.stat(late) is None
-    assert place.storage.stat(path_of("src1", run_id)) is None
+    assert place.storage.stat(path_of(place, "src1", run_id)) is None
     assert names(lake) == ["m1", "m2", "m3"]
     assert verify(lake.workspace, lake.connection, lake.runner) == []
 
@@ -392,7 +392,7 @@ def test_a_replay_that_stood_still_and_was_given_up_cannot_go_on(lake: Lake) -> 
         replayed(lake, "publish", freeze)
     (replay,) = [run for run in lake.place.runs.latest(None) if run.kind == "replay"]
     assert replay.status == "failed"
-    assert lake.place.storage.stat(path_of("src1", replay.run_id)) is None
+    assert lake.place.storage.stat(path_of(lake.place, "src1", replay.run_id)) is None
     assert set(before) < set(lake.data_files())
     assert names(lake) == ["m1", "m2", "m3"]
     lake.sync()

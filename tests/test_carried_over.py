@@ -16,6 +16,7 @@ from eventlake.lake import ids
 from eventlake.lake.staged_rows import StagedRows
 from eventlake.schema import rescue
 from eventlake.schema.cast import CUT, NO_ROOM, ROUNDED, SPELLING, TOO_LARGE
+from eventlake.schema.claims import SEGMENT
 from eventlake.schema.evolve import Column
 from eventlake.schema.kinds import Kind
 from eventlake.schema.rescue import Rescued
@@ -39,7 +40,7 @@ Cell = tuple[str, str, Kind]  # column, pointer and kind
 
 def carried_rows(storage: LocalStorage, *args: Any) -> Iterator[StagedRows]:
     """The rows as a publish task takes them."""
-    return carried_over.carried_rows(storage, [("track_a",)], *args, at_once=PublishSizes().carried_at_once)
+    return carried_over.carried_rows(storage, SEGMENT, [("track_a",)], *args, at_once=PublishSizes().carried_at_once)
 
 
 @pytest.fixture

@@ -294,7 +294,7 @@ def test_failures_that_had_no_place_for_their_reports_get_them_later(lake: Lake,
         place.runs.failed(run_id, lines(lake, run_id))
     place.runs.failed(silent, [])
     place.runs.finished(finished, lines(lake, finished), 1)
-    report.save(place.storage, [lines(lake, there)[0] | {"note": "as it is"}])
+    report.save(place.storage, place.folders, [lines(lake, there)[0] | {"note": "as it is"}])
     place.runs.failed(running, lines(lake, running))  # by whatever; it has its own report to write
     lake.workspace.connections.add_source("ios", source_id="src2")
     place.runs.finished(place.runs.start("src2", "sync", place.clock.now_ns()), [], 1)

@@ -112,7 +112,7 @@ def ready_for(job: str, folder: Path) -> Lake:
 
 def check_after_a_kill(lake: Lake, job: str, undisturbed: Undisturbed, when: str) -> None:
     lake.sync()
-    if job == "rebuild" and lake.connection.settings.table_prefix == "":  # killed before the commit: it never happened
+    if job == "rebuild" and lake.connection.settings.prefix == "":  # killed before the commit: it never happened
         assert seen_by_queries(lake) == undisturbed.messages, when
         killed_at(lake.workspace.folder, job, -1)
     assert state(lake) == undisturbed.state, when

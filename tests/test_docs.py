@@ -15,7 +15,7 @@ from typer.main import get_command
 
 from conftest import InProcess, Lake, track
 from eventlake.cli.main import app
-from eventlake.control.settings import FIXED_ONCE_LOADED, ConnectionSettings
+from eventlake.control.settings import ConnectionSettings, RudderStackSettings, SegmentSettings
 from eventlake.errors import EventLakeError
 from eventlake.lake import ids
 from eventlake.lake.report_columns import REPORT_COLUMNS
@@ -85,12 +85,13 @@ def test_no_section_is_about_a_command_that_is_gone() -> None:
 # Settings, reports, reasons
 
 
-@pytest.mark.parametrize("name", ConnectionSettings.model_fields)
-def test_every_setting_of_a_connection_is_described(name: str) -> None:
+@pytest.mark.parametrize("kind", [SegmentSettings, RudderStackSettings])
+def test_every_setting_of_a_connection_is_described(kind: type[ConnectionSettings]) -> None:
     of_connection = page("settings.md").partition("\n## Connection\n")[2]
-    row = re.search(rf"^\| `{name}`(.*?) \|", of_connection, re.MULTILINE)
-    assert row, f"docs/settings.md does not describe {name}"
-    assert ("**fixed**" in row[1]) == (name in FIXED_ONCE_LOADED)
+    for name in kind.model_fields:
+        row = re.search(rf"^\| `{name}`(.*?) \|", of_connection, re.MULTILINE)
+        assert row, f"docs/settings.md does not describe {name}"
+        assert ("**fixed**" in row[1]) == (name in kind.fixed_once_loaded)
 
 
 def fields(model: type[BaseModel], prefix: str = "") -> Iterator[str]:

@@ -724,7 +724,7 @@ class Told:
 
 def test_a_driver_that_ends_before_it_answers_is_an_error_with_its_logs(tmp_path: Path) -> None:
     launcher = Told(State.WAITING, State.RUNNING, State.FAILED)
-    runner = RemoteRunner(LocalStorage(str(tmp_path)), launcher, DOUBLE, patience=60, poll=0.01)
+    runner = RemoteRunner(LocalStorage(str(tmp_path)), launcher, DOUBLE, stage="segment-stage", patience=60, poll=0.01)
     with pytest.raises(TransientError, match="it is failed") as caught:
         runner.run(double, 2, [1])
     assert "s3://logs/" in caught.value.fix
@@ -735,7 +735,7 @@ def test_a_driver_that_ends_before_it_answers_is_an_error_with_its_logs(tmp_path
 
 def test_a_driver_that_died_is_replaced_for_the_next_source(tmp_path: Path) -> None:
     launcher = Told(State.FAILED)
-    runner = RemoteRunner(LocalStorage(str(tmp_path)), launcher, DOUBLE, patience=60, poll=0.01)
+    runner = RemoteRunner(LocalStorage(str(tmp_path)), launcher, DOUBLE, stage="segment-stage", patience=60, poll=0.01)
     with pytest.raises(TransientError, match="it is failed"):
         runner.run(double, 2, [1])
 
@@ -753,7 +753,7 @@ def test_a_driver_that_died_is_replaced_for_the_next_source(tmp_path: Path) -> N
 
 def test_a_step_that_goes_on_is_not_given_up_and_trouble_on_the_way_is_borne(tmp_path: Path) -> None:
     launcher = Told(State.RUNNING)
-    runner = RemoteRunner(LocalStorage(str(tmp_path)), launcher, DOUBLE, patience=3, poll=0.01)
+    runner = RemoteRunner(LocalStorage(str(tmp_path)), launcher, DOUBLE, stage="segment-stage", patience=3, poll=0.01)
     done: list[int] = []
 
     def start(session: str) -> str:
@@ -785,7 +785,7 @@ def test_a_step_that_goes_on_is_not_given_up_and_trouble_on_the_way_is_borne(tmp
 
 def test_a_step_on_a_cluster_can_be_cancelled_and_the_driver_ends(tmp_path: Path) -> None:
     launcher = Told(State.RUNNING)
-    runner = RemoteRunner(LocalStorage(str(tmp_path)), launcher, DOUBLE, patience=60, poll=0.01)
+    runner = RemoteRunner(LocalStorage(str(tmp_path)), launcher, DOUBLE, stage="segment-stage", patience=60, poll=0.01)
 
     def start(session: str) -> str:
         Mailbox(LocalStorage(str(tmp_path)), session, DOUBLE).greet(Greeting(3, "4.3.0"))
@@ -803,7 +803,7 @@ def test_a_step_on_a_cluster_can_be_cancelled_and_the_driver_ends(tmp_path: Path
 
 def test_threads_share_a_driver(tmp_path: Path) -> None:
     launcher = Told(State.RUNNING)
-    runner = RemoteRunner(LocalStorage(str(tmp_path)), launcher, DOUBLE, patience=60, poll=0.01)
+    runner = RemoteRunner(LocalStorage(str(tmp_path)), launcher, DOUBLE, stage="segment-stage", patience=60, poll=0.01)
 
     def start(session: str) -> str:
         time.sleep(0.3)  # in which another thread asks
@@ -822,7 +822,9 @@ def test_threads_share_a_driver(tmp_path: Path) -> None:
 
 
 def test_a_cluster_that_never_starts_is_given_up(tmp_path: Path) -> None:
-    runner = RemoteRunner(LocalStorage(str(tmp_path)), Told(State.WAITING), DOUBLE, patience=0.1, poll=0.01)
+    runner = RemoteRunner(
+        LocalStorage(str(tmp_path)), Told(State.WAITING), DOUBLE, stage="segment-stage", patience=0.1, poll=0.01
+    )
     with pytest.raises(TransientError, match=r"nothing happened for 0\.1 seconds"):
         runner.run(double, 2, [1])
     runner.close()
@@ -831,7 +833,7 @@ def test_a_cluster_that_never_starts_is_given_up(tmp_path: Path) -> None:
 @pytest.fixture
 def answering(tmp_path: Path) -> Iterator[tuple[RemoteRunner, Told]]:
     launcher = Told(State.RUNNING)
-    runner = RemoteRunner(LocalStorage(str(tmp_path)), launcher, DOUBLE, patience=60, poll=0.01)
+    runner = RemoteRunner(LocalStorage(str(tmp_path)), launcher, DOUBLE, stage="segment-stage", patience=60, poll=0.01)
     yield runner, launcher
     runner.close()
 

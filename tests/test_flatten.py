@@ -11,9 +11,11 @@ from hypothesis import strategies as st
 from msgspec import Raw
 
 from eventlake.reading.exact_json import NotJsonError, json_text, parse, rescued_in
-from eventlake.reading.flatten import CONTAINERS, MAX_DEPTH, MAX_SPELLINGS, Chunk, Flattener, NewColumns, TableColumns
+from eventlake.reading.flatten import CONTAINERS, MAX_SPELLINGS, Chunk, Flattener, NewColumns, TableColumns
 from eventlake.schema import names, rescue
 from eventlake.schema.cast import NO_ROOM_NOW
+from eventlake.schema.claims import Claim
+from eventlake.schema.reading import MAX_DEPTH
 from eventlake.schema.rescue import Rescued
 from strategies import (
     EMPTY,
@@ -93,7 +95,7 @@ def assert_every_leaf_is_in_one_place(lines: Sequence[bytes], chunk: Chunk) -> N
 def row_of(chunk: Chunk, row: int = 0) -> dict[str, Any]:
     """The cells of one row by column."""
     found = {}
-    for name, _, values in chunk.columns:
+    for (name,), _, values in chunk.columns:
         if values[row] is not None:
             assert name not in found
             found[name] = values[row]
@@ -137,7 +139,7 @@ def test_a_column_is_named_for_the_place_of_its_values(some: list[dict[str, Any]
     chunk = flattened(*some)
     places = [pointer for _, pointer, _ in chunk.columns]
     assert len(places) == len(set(places))
-    for name, pointer, values in chunk.columns:
+    for (name,), pointer, values in chunk.columns:
         assert name == names.column_name(*path_of(pointer))
         assert any(value is not None for value in values)
 
@@ -151,7 +153,7 @@ def test_the_first_in_document_order_wins_a_shared_column(event: dict[str, Any])
         if leaf != EMPTY and name not in names.PARTITION_KEYS and not owned:
             winners.setdefault(name, (path, leaf))
     columns = flattened(event).columns
-    held = {name: (path_of(place), canonical(in_the_oracles_types(values[0]))) for name, place, values in columns}
+    held = {name: (path_of(place), canonical(in_the_oracles_types(values[0]))) for (name,), place, values in columns}
     assert held == winners
     assert len(columns) == len(held)
 
@@ -164,7 +166,7 @@ def test_no_more_columns_are_made_than_the_table_may_have(
 ) -> None:
     lines = [plain_line(event) for event in some]
     chunk = flattened(*lines, column_limit=limit, known=known)
-    assert len({name for name, _, _ in chunk.columns} | known) <= max(limit, len(known))
+    assert len({name for (name,), _, _ in chunk.columns} | known) <= max(limit, len(known))
     assert_every_leaf_is_in_one_place(lines, chunk)
 
 
@@ -181,7 +183,7 @@ def test_nested_objects_become_columns_and_arrays_become_text() -> None:
 
 def test_columns_keep_their_rows_when_events_differ() -> None:
     chunk = flattened({"a": 1}, {"b": 2}, {}, {"a": 3}, {"c": {"d": "x"}})
-    assert {name: values for name, _, values in chunk.columns} == {
+    assert {name: values for (name,), _, values in chunk.columns} == {
         "a": [1, None, None, 3, None],
         "b": [None, 2, None, None, None],
         "c_d": [None, None, None, None, "x"],
@@ -391,21 +393,21 @@ def test_a_value_whose_column_another_key_has_is_rescued_as_it_was_sent() -> Non
 def test_the_first_place_that_asks_has_a_column_to_itself_for_good() -> None:
     table = TableColumns(known=["a"], column_limit=2)
     for _ in range(2):
-        assert table.claimed(("a",)) == "a"
+        assert table.claimed(("a",)) == ("a",)
         assert table.claimed(("A",)) is None
-        assert table.claimed(("b",)) == "b"  # the last column that the table may have
+        assert table.claimed(("b",)) == ("b",)  # the last column that the table may have
         assert table.claimed(("B",)) is None
         assert table.claimed(("c",)) is None
-    assert table.refused("b", "/B") is None  # to share it, there is room
-    assert table.refused("c", "/c") == "the table has its limit of columns"
+    assert table.no_room((Claim("b"),)) is None  # to share it, there is room
+    assert table.no_room((Claim("c"),)) == "the table has its limit of columns"
 
 
 def test_a_column_that_the_lake_rests_on_is_for_its_owner_only() -> None:
     table = TableColumns()
     assert table.claimed(("message_id",)) is None
-    assert table.claimed(("messageId",)) == "message_id"
+    assert table.claimed(("messageId",)) == ("message_id",)
     assert table.claimed(("day",)) is None
-    assert table.claimed(("properties", "Order ID")) == "properties_order_id"
+    assert table.claimed(("properties", "Order ID")) == ("properties_order_id",)
 
 
 def test_cells_that_stand_for_nothing_are_counted_until_they_are_taken() -> None:
@@ -425,7 +427,7 @@ def test_columns_that_are_new_are_bounded_over_all_tables_of_a_task() -> None:
     second.add({"k": 0, "c": 3, "d": 4, "messageId": "m"}, [])
     first.add({"a": 5, "e": 6}, [])
     one, other = first.take(), second.take()
-    assert [column.name for column in one.columns] == ["k", "a", "b"]
-    assert [column.name for column in other.columns] == ["k", "c", "message_id"]
+    assert [name for column in one.columns for name in column.names] == ["k", "a", "b"]
+    assert [name for column in other.columns for name in column.names] == ["k", "c", "message_id"]
     assert one.rescued == {1: [Rescued("/e", "6", NO_ROOM_NOW)]}
     assert other.rescued == {0: [Rescued("/d", "4", NO_ROOM_NOW)]}

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from eventlake.lake.dialects import SegmentDialect
+from eventlake.lake.segment import SegmentDialect
 from eventlake.storage.local import LocalStorage
 from eventlake.tasks.gate import NAMES_COUNTED, DroppedError, Gate, RefusedError
 from eventlake.tasks.staged import StageContext
@@ -13,7 +13,7 @@ from eventlake.tasks.staged import StageContext
 @pytest.fixture
 def context(tmp_path: Path) -> StageContext:
     return StageContext(
-        run_id="1",
+        folder="segment-stage/1",
         storage=LocalStorage(str(tmp_path)),
         archive=LocalStorage(str(tmp_path)),
         dialect=SegmentDialect("src1", "web"),

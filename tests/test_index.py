@@ -14,7 +14,8 @@ from eventlake.audit.repair import repair
 from eventlake.audit.verify import verify
 from eventlake.control.ledger import IndexFile, LakeFile
 from eventlake.lake import ids
-from eventlake.lake.layout import DAY
+from eventlake.lake.layout import DAY, HOUR
+from eventlake.lake.segment import SegmentDialect
 from eventlake.storage.local import LocalStorage
 from eventlake.sync import jobs
 from eventlake.sync.dedupe import combine
@@ -25,6 +26,8 @@ from eventlake.tasks.counts import Count
 from eventlake.tasks.dedupe import DedupeResult
 from eventlake.tasks.id_files import NewIds
 from eventlake.tasks.reindex import ReindexContext, Unindexed, reindex
+
+DIALECT = SegmentDialect("src1", "web")
 
 
 def counts(report: list[dict[str, Any]]) -> tuple[int, int]:
@@ -246,7 +249,7 @@ def test_rows_that_no_sound_file_has_are_written_sorted_by_their_hashes(tmp_path
         Unindexed("page/gone", "page"),
         data_file(storage, "group/1", ("m1", 5), ("m4", 8)),
     ]
-    everything = reindex(ReindexContext("1", storage, ()), files)
+    everything = reindex(ReindexContext("segment-stage/1", storage, DIALECT, ()), files)
     assert everything
     assert everything.path.startswith("segment-stage/1/ids-")
     with ids.opened(storage, everything.path) as file:
@@ -258,15 +261,15 @@ def test_rows_that_no_sound_file_has_are_written_sorted_by_their_hashes(tmp_path
             *(message(name, at, "group") for name, at in (("m1", 5), ("m4", 8))),
         }
 
-    known = reindex(ReindexContext("2", storage, ()), files[:1])
-    other = reindex(ReindexContext("2", storage, ()), [data_file(storage, "group/2", ("m4", 8))])
+    known = reindex(ReindexContext("segment-stage/2", storage, DIALECT, ()), files[:1])
+    other = reindex(ReindexContext("segment-stage/2", storage, DIALECT, ()), [data_file(storage, "group/2", ("m4", 8))])
     assert known
     assert other
-    rest = reindex(ReindexContext("3", storage, (known.path, other.path)), files)
+    rest = reindex(ReindexContext("segment-stage/3", storage, DIALECT, (known.path, other.path)), files)
     assert rest
     with ids.opened(storage, rest.path) as file:
         assert told(file.read(ids.ALL, ids.INDEX_FIELDS)) == {message("m1", 5, "group")}
-    assert reindex(ReindexContext("4", storage, (everything.path,)), files) is None
+    assert reindex(ReindexContext("segment-stage/4", storage, DIALECT, (everything.path,)), files) is None
     assert list(storage.folders("segment-stage")) == ["1", "2", "3"]
 
 
@@ -277,7 +280,7 @@ def test_rows_of_a_message_in_several_tables_are_one_message_if_there_is_a_route
         data_file(storage, "b/1", ("m3", 5), ("m4", 5)),
         data_file(storage, "all/1", ("m1", 5), ("m2", 6), ("m4", 5), ("m5", 5), ("m5", 5)),
     ]
-    made = reindex(ReindexContext("1", storage, (), (("all", "a"), ("all", "b"))), files)
+    made = reindex(ReindexContext("segment-stage/1", storage, DIALECT, (), (("all", "a"), ("all", "b"))), files)
     assert made
     with ids.opened(storage, made.path) as file:
         found = file.read(ids.ALL, ids.INDEX_FIELDS)
@@ -307,7 +310,7 @@ def test_a_file_of_the_index_is_sound_if_it_has_the_size_that_its_messages_take(
 
 def test_parts_get_names_and_keep_their_times() -> None:
     parts = [(NewIds("stage/a", 3, 10), 77), (NewIds("stage/b", 4, 255), 88)]
-    assert named(parts, "src1", "9") == {
+    assert named(parts, "segment-data/index/source=src1", "9") == {
         "stage/a": IndexFile("segment-data/index/source=src1/9-0.ids", "9", 3, f"{10:032x}", 77),
         "stage/b": IndexFile("segment-data/index/source=src1/9-1.ids", "9", 4, f"{255:032x}", 88),
     }
@@ -333,13 +336,23 @@ def test_the_look_back_counts_days_with_syncs_and_today() -> None:
     ("rows", "sizes"), [((), []), ((5,), [1]), ((10, 1), [1, 1]), ((9, 1, 1), [2, 1]), ((30,), [1])]
 )
 def test_data_files_are_shared_out_by_their_rows(rows: tuple[int, ...], sizes: list[int]) -> None:
-    files = [LakeFile(f"{n}", "src1", "page", [f"{n}"], count, 1, "", 0, 0, "run") for n, count in enumerate(rows)]
-    tasks = reindex_tasks(files, 10)
+    files = [
+        LakeFile(f"{n}", "src1", "page", [], count, 1, "", n * HOUR, n * HOUR, "run") for n, count in enumerate(rows)
+    ]
+    tasks = reindex_tasks(files, HOUR, 10)
     assert [len(task) for task in tasks] == sizes
     assert [file.path for task in tasks for file in task] == [file.path for file in files]
 
 
 def test_data_files_of_one_partition_are_not_shared_out() -> None:
     """The rows of a message in several tables must come together."""
-    files = [LakeFile(f"{n}", "src1", f"t{n}", [f"{n % 2}"], 10, 1, "", 0, 0, "run") for n in range(6)]
-    assert [[file.path for file in task] for task in reindex_tasks(files, 10)] == [["0", "2", "4"], ["1", "3", "5"]]
+    files = [LakeFile(f"{n}", "src1", f"t{n}", [], 10, 1, "", n % 2 * HOUR, 0, "run") for n in range(6)]
+    tasks = reindex_tasks(files, HOUR, 10)
+    assert [[file.path for file in task] for task in tasks] == [["0", "2", "4"], ["1", "3", "5"]]
+
+
+def test_discarded_values_are_no_messages_for_the_index() -> None:
+    files = [
+        LakeFile(f"{n}", "src1", "t", [], 10, 1, "", 0, 0, "run", owner=owner) for n, owner in enumerate(("", "t"))
+    ]
+    assert [[file.path for file in task] for task in reindex_tasks(files, HOUR, 10)] == [["0"]]

@@ -20,8 +20,9 @@ from hypothesis import strategies as st
 from conftest import InProcess, Lake
 from eventlake.audit.verify import verify
 from eventlake.events import instants
-from eventlake.reading.flatten import CONTAINERS, MAX_DEPTH
+from eventlake.reading.flatten import CONTAINERS
 from eventlake.schema.names import column_name
+from eventlake.schema.reading import MAX_DEPTH
 from strategies import EMPTY, Leaf, Pairs, badly_written, canonical, events, json_lines, leaves, path_of, read_exactly
 
 

@@ -10,9 +10,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from eventlake.lake.dialects import SegmentDialect
 from eventlake.lake.layout import DAY, HOUR, DatePartition
 from eventlake.lake.parquet import DataFile, FileSizes, PartitionedWriter
+from eventlake.lake.segment import SegmentDialect
 from eventlake.storage.local import LocalStorage
 
 DIALECT = SegmentDialect("src1", "web")
@@ -69,10 +69,11 @@ def test_every_row_is_in_one_file_of_its_partition_and_the_files_are_described_a
         found += rows
         moments = [moment for moment, _ in rows]
         assert {moment // layout.width for moment in moments} == {moments[0] // layout.width}
-        values = layout.values(moments[0] // layout.width)
+        number = moments[0] // layout.width
+        values = layout.values(number)
         name = file.written.rpartition("/")[2]
         assert (file.table_key, file.partition) == ("page", values)
-        assert file.path == f"segment-data/data/src1/segment_type=page/{layout.folder(values)}/{name}"
+        assert file.path == f"segment-data/data/src1/segment_type=page/{layout.folder(number)}/{name}"
         assert (file.rows, file.first_received, file.last_received) == (len(rows), min(moments), max(moments))
         assert file.size == Path(storage.full(file.written)).stat().st_size
         assert file.digest == storage.digest(file.written)

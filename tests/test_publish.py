@@ -14,8 +14,8 @@ import pytest
 
 from eventlake.events import instants
 from eventlake.lake import ids, packing
-from eventlake.lake.dialects import SegmentDialect
 from eventlake.lake.parquet import FileSizes
+from eventlake.lake.segment import SegmentDialect
 from eventlake.lake.segments import NONE, RECORD, Segment, records_of, segments_of
 from eventlake.lake.staging import StagedFile, read_rows
 from eventlake.reading import exact_json

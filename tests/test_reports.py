@@ -110,7 +110,7 @@ def test_a_failed_run_is_reported_leaves_nothing_and_the_next_one_makes_up_for_i
     assert (line["type"], line["status"], line["error_code"]) == ("source", "failed", "no_space")
     assert "No space left" in line["error"]
     assert "row_count" not in line
-    assert json.loads((lake.root / reports.path(line)).read_text()) == line
+    assert json.loads((lake.root / reports.path(lake.place.folders, line)).read_text()) == line
     assert lake.data_files() == []
     assert lake.tables() == []
     assert not list((lake.root / "segment-stage").rglob("*.parquet"))

@@ -246,7 +246,7 @@ def test_a_rebuild_that_was_promised_and_lost_leaves_the_settings_that_its_table
     again = lost(lake.workspace)
     (restored,) = restore(again, "default")
     assert restored.is_unfinished
-    assert restored.connection.settings.table_prefix == ""
+    assert restored.connection.settings.prefix == ""
     shutil.rmtree(lake.root / "segment-stage")  # as a bucket's rule does after some days
     lake.workspace = again
     lake.sync_of(track("A", "m3"))
@@ -418,7 +418,7 @@ def test_a_run_whose_report_is_gone_is_carried_out_after_a_restore_and_not_undon
     expected = {table: lake.rows(table) for table in lake.tables()}
     last = lake.place.runs.latest(1)[0]
     assert last.report
-    lake.place.storage.delete(report_path(last.report[0]))
+    lake.place.storage.delete(report_path(lake.place.folders, last.report[0]))
     if form == "of before":
         older(lake)
     again = lost(lake.workspace)

@@ -13,6 +13,7 @@ from eventlake.schema.evolve import Sighting
 from eventlake.schema.kinds import Kind
 from eventlake.schema.rescue import Rescued
 from eventlake.schema.tallies import Tally
+from eventlake.schema.tallying import tallied
 from eventlake.schema.types import Seen
 from staged_rows import RESCUED, rows_of_piece
 
@@ -75,7 +76,7 @@ def test_what_was_taken_does_not_come_again() -> None:
 def test_what_was_seen_of_new_columns_is_told_and_of_known_ones_is_not() -> None:
     events: list[dict[str, Any]] = [{"a": 1, "b": 1, "C": 1}, {"a": "x", "c": 2}, {"c": None, "aB": 1, "a_b": 2}]
     taken = filled(*events, known=("b",)).take()
-    assert evidence_of(taken.piece, "track_a", ("b", "a_b")) == {
+    assert evidence_of(taken.piece, "track_a", ("b", "a_b"), tallied) == {
         "a": Sighting(Seen.INTEGER | Seen.TEXT, 2, "/a", (Tally(Seen.INTEGER, 1, "1"), Tally(Seen.TEXT, 1, "x"))),
         "c": Sighting(Seen.INTEGER, 2, "/C", (Tally(Seen.INTEGER, 2, "1"),)),
     }

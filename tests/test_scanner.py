@@ -16,8 +16,9 @@ from eventlake.demo import events as demo
 from eventlake.demo.events import Recipe
 from eventlake.events import instants
 from eventlake.events.envelope import reject_reason
-from eventlake.lake.dialects import SegmentDialect
 from eventlake.lake.ids import Array
+from eventlake.lake.routes import Sent
+from eventlake.lake.segment import SegmentDialect
 from eventlake.lake.staging import StagedFile, read_rows
 from eventlake.reading.flatten import TableColumns
 from eventlake.reading.route_buffer import RouteBuffer
@@ -58,11 +59,12 @@ class Reader:
         self.left: list[int] = []
         self.skipped: list[int] = []
 
-    def _buffer_for(self, call: str, name: str) -> RouteBuffer | None:
-        self.asked.append((call, name))
+    def _buffer_for(self, call: str, name: str, has_user: bool) -> RouteBuffer | None:
+        if not has_user:  # both are asked for
+            self.asked.append((call, name))
         if reject_reason({"type": call, "event": name}):
             return None
-        route = DIALECT.route(call, name)
+        route = DIALECT.route(Sent(call, name))
         columns = [TableColumns(known=self._known.get(key, ()), column_limit=100) for key in route]
         return self._buffers.setdefault(route, RouteBuffer(route, columns))
 

@@ -71,7 +71,7 @@ def test_what_would_break_existing_tables_is_refused_and_a_replay_does_it(lake: 
 
 def test_before_anything_is_loaded_every_setting_can_change(lake: Lake) -> None:
     lake.workspace.connections.change("web", BREAKING)
-    assert lake.connection.settings.database == "other"
+    assert lake.connection.database == "other"
 
 
 def test_a_rebuild_refuses_to_lose_rows_that_only_the_lake_has(lake: Lake) -> None:

@@ -13,13 +13,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from conftest import InProcess, Lake, track
-from eventlake.control.settings import ConnectionSettings
+from eventlake.control.settings import SegmentSettings
 from eventlake.errors import InvalidSettingsError
 from eventlake.schema import declared
 from eventlake.schema.kinds import Kind, Typed, by_kind
 from eventlake.schema.tallies import SAMPLE_LENGTH, Tally, joined, why_text
 from eventlake.schema.tallying import tallied
-from eventlake.schema.types import ColumnType, Seen
+from eventlake.schema.types import SEGMENT_TYPES, ColumnType, Seen
 from eventlake.sync import jobs
 from test_kinds_and_cast import COLUMNS, as_parsed
 from test_laws import all_rows, balanced, copies, lost, new_lake, with_id
@@ -264,9 +264,9 @@ def test_a_wrong_declaration_is_refused_with_what_is_right(quick: Lake, text: st
 
 def test_declarations_are_kept_as_they_are_understood() -> None:
     text = " page:properties.orderTotal = decimal(38,6) ,, context.*Id=string"
-    made = ConnectionSettings(database="web", types=text)
+    made = SegmentSettings(database="web", types=text)
     assert made.types == "page:properties_order_total=decimal(38,6), context_*_id=string"
-    assert ConnectionSettings.model_validate(made.model_dump()) == made
+    assert SegmentSettings.model_validate(made.model_dump()) == made
 
 
 # Laws
@@ -275,7 +275,7 @@ PATTERNS = st.lists(
     st.builds(
         "{}={}".format,
         st.sampled_from(["*", "properties.*", "traits.*", "context.*", "*_id", "*a*", "page:*"]),
-        st.sampled_from([kind.value for kind in ColumnType]),
+        st.sampled_from([kind.value for kind in SEGMENT_TYPES]),
     ),
     max_size=3,
 ).map(", ".join)

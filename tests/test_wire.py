@@ -10,6 +10,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import msgspec
 import numpy as np
 import pytest
 
@@ -22,10 +23,10 @@ from eventlake.audit.verify import verify
 from eventlake.aws.session import AwsOptions
 from eventlake.errors import EventLakeError, InternalError, NoSpaceError, TransientError
 from eventlake.lake import packing
-from eventlake.lake.dialects import SegmentDialect
 from eventlake.lake.ids import Share, route_hash
 from eventlake.lake.layout import DatePartition
 from eventlake.lake.parquet import DataFile
+from eventlake.lake.segment import SegmentDialect
 from eventlake.lake.segments import NONE, Segment, packed
 from eventlake.lake.staging import IdSegment
 from eventlake.runners import wire
@@ -144,12 +145,12 @@ def test_every_step_travels_with_all_that_goes_in_and_comes_out(tmp_path: Path) 
 
 def test_no_credentials_and_no_role_travel_with_the_storage(tmp_path: Path) -> None:
     options = S3Options("http://x", aws=AwsOptions("eu-west-1", "arn:aws:iam::123456789012:role/job", "external"))
-    context = ExamineContext(S3Storage("s3://bucket/lake", options), S3Storage("s3://archive", options), 3600)
+    context = ExamineContext(S3Storage("s3://bucket/lake", options), S3Storage("s3://archive", options), DIALECT)
     content = wire.encoded_request(Request(STEPS["examine_raw"], context, [["segment-logs/a"]]))
     assert json.loads(content)["context"] == {
         "storage": "s3://bucket/lake",
         "archive": "s3://archive",
-        "partition_width": 3600,
+        "dialect": json.loads(wire.encoded(DIALECT)),
     }
     there = [
         S3Storage(root, S3Options("http://x")) for root in ("s3://bucket/lake", "s3://archive")
@@ -162,7 +163,7 @@ def test_a_request_for_another_lake_is_refused(mailbox: Mailbox, tmp_path: Path)
     """The driver works for the lake that it was submitted for, whatever a request says."""
     other = LocalStorage(str(tmp_path / "other"))
     Mailbox(LocalStorage(str(tmp_path)), "segment-stage/1", STEPS).ask(
-        1, Request(STEPS["examine_raw"], ExamineContext(other, other, 1), [["a"]])
+        1, Request(STEPS["examine_raw"], ExamineContext(other, other, DIALECT), [["a"]])
     )
     with pytest.raises(InternalError, match="the lake is in"):
         mailbox.request(1)
@@ -356,7 +357,7 @@ OUTSIDE = [
 
 
 def test_what_stage_tasks_really_return_is_accepted() -> None:
-    context = StageContext(RUN, STORAGE, STORAGE, DIALECT, {}, 10, 10)
+    context = StageContext(HERE, STORAGE, STORAGE, DIALECT, {}, 10, 10)
     assert answers.stage(context, RAW, staged()) is None
     assert answers.stage(context, RAW, staged(quarantine=None, tables=packed({}), news={}, id_segments=[])) is None
 
@@ -392,11 +393,11 @@ STAGE_LIES = [
 
 @pytest.mark.parametrize("result", STAGE_LIES)
 def test_a_stage_result_that_lies_is_noticed(result: StageResult) -> None:
-    assert answers.stage(StageContext(RUN, STORAGE, STORAGE, DIALECT, {}, 10, 10), RAW, result)
+    assert answers.stage(StageContext(HERE, STORAGE, STORAGE, DIALECT, {}, 10, 10), RAW, result)
 
 
 def test_a_part_of_the_index_that_was_made_anew_elsewhere_is_held_against_what_was_asked() -> None:
-    context = ReindexContext(RUN, STORAGE, ())
+    context = ReindexContext(HERE, STORAGE, DIALECT, ())
     good = NewIds(f"{HERE}/ids-{HEX}", 3, 5)
     assert answers.reindex(context, [], None) is None
     assert answers.reindex(context, [], good) is None
@@ -432,7 +433,7 @@ NO_COUNTS = [
     packing.packed(bytes(47)),
     packing.packed(bytes(49)),
 ]
-DEDUPE = DedupeContext(RUN, STORAGE, Mode.SYNC, (), (), (), frozenset())
+DEDUPE = DedupeContext(HERE, STORAGE, Mode.SYNC, (), (), (), frozenset())
 
 
 def test_what_dedupe_tasks_really_return_is_accepted() -> None:
@@ -490,7 +491,7 @@ def published(**changes: Any) -> list[Published]:
 def test_what_publish_tasks_really_return_is_accepted() -> None:
     assert answers.publish(PUBLISH, [SHARE], published()) is None
     assert answers.publish(PUBLISH, [SHARE, SHARE], published() * 2) is None  # two parts of one table
-    by_day = dataclasses.replace(PUBLISH, dialect=dataclasses.replace(DIALECT, date_partition=DatePartition.DAY))
+    by_day = dataclasses.replace(PUBLISH, dialect=msgspec.structs.replace(DIALECT, date_partition=DatePartition.DAY))
     path = FILE.path.replace("/hr=00", "")
     assert answers.publish(by_day, [SHARE], published(partition=("2025-11-16",), path=path)) is None
 
@@ -527,7 +528,7 @@ def test_a_publish_result_that_lies_is_noticed(result: list[Published]) -> None:
     assert answers.publish(PUBLISH, [SHARE], result)
 
 
-INSPECT = ExamineContext(STORAGE, STORAGE, 3600)
+INSPECT = ExamineContext(STORAGE, STORAGE, DIALECT)
 
 
 class Inspected(NamedTuple):
@@ -541,7 +542,7 @@ class Inspected(NamedTuple):
     "case",
     [
         Inspected(
-            answers.examine_files,
+            answers.examine_raw,
             ["a", "b"],
             [[FileSeen("a", HEX, Messages(1, 2)), FileSeen("b", None)]],
             [

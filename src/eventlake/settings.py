@@ -76,6 +76,16 @@ class RootSettings(_Section):
         return root
 
 
+DialectName = Literal["segment", "rudderstack"]
+_DIALECT = "How events become tables: as in Segment Data Lakes, or as in RudderStack's S3 data lake."
+
+
+class LakeSection(RootSettings):
+    """Where the default lake lies, and what it is like."""
+
+    dialect: DialectName = Field("segment", description=_DIALECT)
+
+
 class StorageSettings(RootSettings):
     """Where something lies, and who acts there."""
 
@@ -158,6 +168,7 @@ RunnerSettings = Annotated[
 class LakeSettings(StorageSettings):
     """A lake: where its tables are, where they are shown, and where Spark works for it."""
 
+    dialect: DialectName = Field("segment", description=_DIALECT)
     catalog: CatalogSettings = EmbeddedCatalogSettings()
     runner: RunnerSettings = SparkRunnerSettings()
 
@@ -207,7 +218,7 @@ class Settings(BaseSettings):
     runner: Literal["spark", "emr", "emr-serverless"] = Field(
         "spark", description="Where Spark's driver runs: here, or submitted to EMR."
     )
-    lake: RootSettings = RootSettings()
+    lake: LakeSection = LakeSection()
     aws: AwsSettings = AwsSettings()
     s3: S3Settings = S3Settings()
     catalog: CatalogSection = CatalogSection()

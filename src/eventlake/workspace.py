@@ -21,9 +21,10 @@ from eventlake.control.leases import Leases
 from eventlake.control.ledger import Ledger
 from eventlake.control.replays import Replays
 from eventlake.control.runs import History, Runs
+from eventlake.control.settings import DIALECTS
 from eventlake.control.sources import Sources
 from eventlake.errors import ConfigurationError, InvalidSettingsError, NotFoundError
-from eventlake.lake.dialects import SegmentDialect
+from eventlake.lake.layout import Folders
 from eventlake.settings import (
     DEFAULT_LAKE,
     S3_ROOT,
@@ -137,7 +138,10 @@ class Workspace:
     @cached_property
     def connections(self) -> Connections:
         return Connections(
-            self.engine, self.sources, dict.fromkeys(self.settings.all_lakes, SegmentDialect), self.clock.now
+            self.engine,
+            self.sources,
+            {name: lake.dialect for name, lake in self.settings.all_lakes.items()},
+            self.clock.now,
         )
 
     @property
@@ -186,6 +190,10 @@ class Lake:
         return self.workspace.archive
 
     @property
+    def folders(self) -> Folders:
+        return DIALECTS[self.settings.dialect].folders
+
+    @property
     def connections(self) -> list[Connection]:
         """The connections whose tables are here."""
         return self.workspace.connections.of_lake(self.name)
@@ -219,8 +227,9 @@ class Lake:
         return GlueCatalog(
             self.settings.aws.options,
             self.settings.root,
-            lambda: {one.source.id: one.settings.database for one in self.connections},
+            lambda: {one.source.id: one.database for one in self.connections},
             catalog_id=chosen.catalog_id if isinstance(chosen, GlueCatalogSettings) else None,
+            folders=self.folders,
         )
 
     @cached_property

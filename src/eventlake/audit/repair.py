@@ -40,7 +40,7 @@ def repair(
             _restore_reports(lake, connection)
     places = {finding.place for finding in findings if finding.place}
     if places:
-        width = connection.settings.date_partition.width
+        width = connection.dialect.date_partition.width
         numbers = [place.number for place in places]
         tables = frozenset(place.table_key for place in places)
         run(
@@ -102,4 +102,4 @@ def _restore_tables(lake: Lake, connection: Connection) -> None:
 def _restore_reports(lake: Lake, connection: Connection) -> None:
     for ended in lake.runs.latest(None, connection.source.id):
         if ended.report:
-            report.save(lake.storage, ended.report)
+            report.save(lake.storage, lake.folders, ended.report)

@@ -16,11 +16,11 @@ from eventlake.commit.ownership import written_by
 from eventlake.control.connections import Connection
 from eventlake.control.leases import Lane, Lease
 from eventlake.control.runs import Run
-from eventlake.control.settings import ConnectionSettings
+from eventlake.control.settings import settings_of
 from eventlake.errors import DamagedError, InvalidSettingsError
 from eventlake.events.envelope import CALLS
-from eventlake.lake.dialects import TableNaming
-from eventlake.lake.layout import COMMITS, REPORTS, DatePartition
+from eventlake.lake.layout import DatePartition
+from eventlake.lake.segment import TableNaming
 from eventlake.reports import report
 from eventlake.runners.base import Progress, no_progress
 from eventlake.workspace import Lake, Workspace
@@ -46,7 +46,7 @@ def restore(workspace: Workspace, name: str, progress: Progress = no_progress) -
 
 def unknown_sources(lake: Lake) -> dict[str, str]:
     """The sources of which the lake has runs that the database does not know: id → the workspace that wrote them."""
-    ids = sorted(folder.removeprefix("source=") for folder in lake.storage.folders(COMMITS))
+    ids = sorted(folder.removeprefix("source=") for folder in lake.storage.folders(lake.folders.commits))
     unknown = [
         source_id
         for source_id in ids
@@ -148,12 +148,12 @@ def _run(lake: Lake, manifest: Manifest, *, is_done: bool) -> Run:
 def _reported(lake: Lake, source_id: str) -> dict[str, Run]:
     """The runs of which the lake has a report."""
     runs = {}
-    for file in lake.storage.files(REPORTS):
+    for file in lake.storage.files(lake.folders.reports):
         if f"/source={source_id}/" not in file.path or not file.path.endswith("/report.json"):
             continue
         try:
             lines = report.decoded(lake.storage.read(file.path))
-            if lines[0]["workspace_id"] == lake.workspace_id and report.path(lines[0]) == file.path:
+            if lines[0]["workspace_id"] == lake.workspace_id and report.path(lake.folders, lines[0]) == file.path:
                 runs[lines[0]["run_id"]] = _ended(lake, source_id, lines)
         except (ValueError, KeyError, IndexError) as error:
             raise DamagedError(
@@ -171,7 +171,7 @@ def _ended(lake: Lake, source_id: str, lines: list[dict[str, Any]]) -> Run:
 
 
 def _connect(lake: Lake, source_id: str, noted: Noted) -> Connection:
-    settings = ConnectionSettings.model_validate(noted.settings)
+    settings = settings_of(lake.settings.dialect).model_validate(noted.settings)
     return lake.workspace.connections.restore(source_id, lake.name, noted.slug, noted.name, settings)
 
 

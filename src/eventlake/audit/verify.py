@@ -13,12 +13,11 @@ from eventlake.control.connections import Connection
 from eventlake.control.leases import Lane
 from eventlake.control.ledger import IndexFile
 from eventlake.lake import ids
-from eventlake.lake.dialects import Route, all_routes
-from eventlake.lake.layout import DATA
+from eventlake.lake.routes import Route
 from eventlake.reports import report, words
 from eventlake.runners.base import Progress, Runner, no_progress
 from eventlake.tasks import examine
-from eventlake.tasks.examine import ExamineContext, Messages, Nameless, Suspect
+from eventlake.tasks.examine import ExamineContext, Messages, Nameless, Suspect, TableFile
 from eventlake.workspace import Lake, Workspace
 
 Task = TypeVar("Task")
@@ -59,12 +58,12 @@ class _Checks:
         self._connection = connection
         self._runner = runner
         self._progress = progress
-        self._context = ExamineContext(lake.storage, lake.archive, connection.settings.date_partition.width)
+        self._context = ExamineContext(lake.storage, lake.archive, connection.dialect)
         self._files = lake.ledger.data_files(connection.source.id)
         self._raw = lake.ledger.raw_files(connection.source.id)
         self._data_seen: dict[str, Messages] = {}
         self._tables = {table.table_key: table for table in lake.catalog.tables(connection.source.id)}
-        self._routes = all_routes(connection.dialect, frozenset(self._tables))
+        self._routes = connection.dialect.routes(frozenset(self._tables))
 
     def raw_files(self) -> Iterator[Finding]:
         """Raw files that vanished or changed after they were loaded, and entries that do not add up."""
@@ -88,13 +87,11 @@ class _Checks:
 
     def data_files(self) -> Iterator[Finding]:
         """Data files that vanished, changed, or are not ours."""
-        paths = [file.path for file in self._files]
-        seen = {
-            file.path: file for part in self._spread("data files", examine.examine_data, _parts(paths)) for file in part
-        }
+        wanted = _parts([TableFile(file.path, file.table_key) for file in self._files])
+        seen = {file.path: file for part in self._spread("data files", examine.examine_data, wanted) for file in part}
         for file in self._files:
             now = seen[file.path]
-            place = TablePartition(file.table_key, file.first_received // self._context.partition_width)
+            place = TablePartition(file.owner or file.table_key, file.first_received // self._context.partition_width)
             if now.digest is None:
                 yield Finding("data_file_gone", file.path, words.count(file.rows, "row"), place)
             elif now.messages is None:
@@ -103,7 +100,7 @@ class _Checks:
                 rows = f"{words.count(file.rows, 'row')} when it was written, {now.messages.rows:,} now"
                 yield Finding("data_file_changed", file.path, rows, place)
             self._data_seen[file.path] = now.messages or Messages()
-        for stored in self._lake.storage.files(f"{DATA}/{self._connection.dialect.source_folder}"):
+        for stored in self._lake.storage.files(self._connection.dialect.data_folder):
             if stored.path not in self._data_seen:
                 yield Finding("foreign_file", stored.path, "not written by a run; readers that list the folder see it")
 
@@ -116,7 +113,8 @@ class _Checks:
             yield Finding("table_missing", f"{dialect.database}.{dialect.table_name(name)}", detail)
         for table in self._tables.values():
             known = set(self._lake.catalog.partitions(table.database, table.name))
-            filled = {tuple(file.partition) for file in self._files if file.table_key == table.table_key}
+            of_table = (file for file in self._files if file.table_key == table.table_key)
+            filled = {tuple(file.partition) for file in of_table if file.partition}
             for values in sorted(filled - known):
                 yield Finding("partition_missing", f"{table.database}.{table.name}", "/".join(values))
             for values in sorted(known - filled):
@@ -171,6 +169,8 @@ class _Checks:
         files: dict[tuple[str, int], list[str]] = {}
         found: dict[tuple[str, int], Messages] = {}
         for file in self._files:
+            if file.owner:
+                continue  # values, not messages
             key = file.table_key, file.first_received // width
             found[key] = found.get(key, Messages()).plus(self._data_seen[file.path])
             if self._data_seen[file.path].rows:
@@ -185,7 +185,8 @@ class _Checks:
         sent = self._names([digest for part in apart for digest in part.missing_hashes], suspects)
         for suspect, part in zip(suspects, apart, strict=True):
             table = self._tables[suspect.table_key]
-            hour = "/".join(self._connection.settings.date_partition.values(suspect.number))
+            hours = self._connection.dialect.date_partition
+            hour = "/".join(hours.values(suspect.number)) or hours.folder(suspect.number)
             detail = f"{words.count(part.missing, 'row')} missing, {part.extra:,} too many"
             if part.missing:
                 missing = [sent.get(digest, f"hash {digest.hex()}") for digest in part.missing_hashes]
@@ -220,7 +221,7 @@ class _Checks:
         """Runs whose report is gone or is not what the database has."""
         for run in self._lake.runs.latest(None, self._connection.source.id):
             if run.report:
-                path = report.path(run.report[0])
+                path = report.path(self._lake.folders, run.report[0])
                 if self._lake.storage.stat(path) is None:
                     yield Finding("report_gone", path, "the report of a run")
                 elif self._lake.storage.read(path) != report.encoded(run.report):
@@ -237,7 +238,7 @@ class _Checks:
         return results
 
 
-def _parts(items: Sequence[str], size: int = 200) -> list[list[str]]:
+def _parts(items: Sequence[Task], size: int = 200) -> list[list[Task]]:
     return [list(items[start : start + size]) for start in range(0, len(items), size)]
 
 

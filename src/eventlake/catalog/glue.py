@@ -15,7 +15,7 @@ from eventlake.catalog import glue_tables
 from eventlake.catalog.base import SYSTEM_DATABASE, Among, CatalogTable, SchemaEvent, TableChange
 from eventlake.catalog.glue_tables import Described
 from eventlake.errors import CatalogLimitError, InvalidSettingsError, TransientError
-from eventlake.lake.layout import REPORTS
+from eventlake.lake.layout import RUDDERSTACK, SEGMENT, Folders
 
 _AT_ONCE = 8  # tables; Glue allows some ten calls a second
 _ATTEMPTS = 10  # to change a table that others change as well
@@ -40,12 +40,15 @@ class GlueCatalog:
         databases: Callable[[], Mapping[str, str]],
         *,
         catalog_id: str | None = None,
+        folders: Folders = SEGMENT,
     ) -> None:
         self._glue = Service(
             "glue", options, for_the_caller=(_GONE, _THERE, _OVERTAKEN), max_pool_connections=2 * _AT_ONCE
         )
         self._root = root.rstrip("/")
         self._databases = databases
+        self._folders = folders
+        self._is_rudderstack = folders is RUDDERSTACK
         self._account = {"CatalogId": catalog_id} if catalog_id else {}
 
     def _ask(self, method: str, **asked: Any) -> Any:
@@ -75,7 +78,7 @@ class GlueCatalog:
     def make_database(self, database: str) -> None:
         """Make a database. Nobody asks before whether it is there: who may make one need not have the right to ask."""
         # Lake Formation wants the location that the tables have in common.
-        wanted = {"Name": database, "LocationUri": f"{self._root}/segment-data/"}
+        wanted = {"Name": database, "LocationUri": f"{self._root}/{self._folders.data.partition('/')[0]}/"}
         try:
             self._ask("create_database", DatabaseInput=wanted)
         except Exception as error:
@@ -117,6 +120,8 @@ class GlueCatalog:
         return glue_tables.history(found) if found else []
 
     def _table(self, database: str, table: str) -> Described | None:
+        if self._is_rudderstack:  # whose rights are to list tables, not to ask for one
+            return next((found for found in self._tables(database) if found["Name"] == table), None)
         try:
             found: Described = self._ask("get_table", DatabaseName=database, Name=table)["Table"]
         except Exception as error:
@@ -141,7 +146,8 @@ class GlueCatalog:
     def _apply(self, change: TableChange, run_id: str, at: int) -> None:
         def changed(table: Described | None) -> Described:
             location = f"{self._root}/{change.location}"
-            return glue_tables.changed(table, change, location, run_id=run_id, at=at)
+            types = glue_tables.RUDDERSTACK_TYPES if self._is_rudderstack else glue_tables.SEGMENT_TYPES
+            return glue_tables.changed(table, change, location, run_id=run_id, at=at, types=types)
 
         place = {"DatabaseName": change.database, "TableName": change.table}
         before = self._own_table(change.database, change.table, change.source_id)
@@ -238,7 +244,10 @@ class GlueCatalog:
         return []
 
     def register_report(self, source_id: str, day: str) -> None:
-        storage = glue_tables.REPORTS["StorageDescriptor"] | {"Location": f"{self._root}/{REPORTS}"}
+        if self._is_rudderstack:
+            return  # nobody looks for it there, and it would take further rights
+        reports = self._folders.reports
+        storage = glue_tables.REPORTS["StorageDescriptor"] | {"Location": f"{self._root}/{reports}"}
         table = self._write(
             SYSTEM_DATABASE,
             "sync_reports",
@@ -252,7 +261,7 @@ class GlueCatalog:
             return  # it is Segment's own, or another lake's: reports are files, and one of them can be shown here
         entry = glue_tables.partition(table, (source_id, day))
         # Segment's folders are in another order, and called otherwise, than the keys of the table.
-        entry["StorageDescriptor"]["Location"] = f"{self._root}/{REPORTS}/day={day}/source={source_id}"
+        entry["StorageDescriptor"]["Location"] = f"{self._root}/{reports}/day={day}/source={source_id}"
         place = {"DatabaseName": SYSTEM_DATABASE, "TableName": "sync_reports"}
         self._no_errors(self._ask("batch_create_partition", **place, PartitionInputList=[entry]))
 

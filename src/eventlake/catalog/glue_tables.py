@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 from eventlake.catalog.base import CatalogTable, SchemaEvent, TableChange
 from eventlake.lake.report_columns import REPORT_COLUMNS
@@ -86,7 +86,30 @@ def completed(table: Described | None) -> Described:
     return {**now, "Parameters": kept}
 
 
-def changed(table: Described | None, change: TableChange, location: str, *, run_id: str, at: int) -> Described:
+class Types(NamedTuple):
+    """What column types are called in Glue."""
+
+    text: str = "string"
+
+    def name(self, kind: ColumnType) -> str:
+        return self.text if kind is ColumnType.STRING else kind.value
+
+
+SEGMENT_TYPES, RUDDERSTACK_TYPES = Types(), Types("varchar(65535)")
+_NAMED = {kind.value: kind for kind in ColumnType} | dict.fromkeys(
+    ("varchar(65535)", "varchar(512)"), ColumnType.STRING
+)
+
+
+def changed(
+    table: Described | None,
+    change: TableChange,
+    location: str,
+    *,
+    run_id: str,
+    at: int,
+    types: Types = SEGMENT_TYPES,
+) -> Described:
     """The table after a change. What people added to it stays: comments, parameters, columns of their own."""
     now = as_input(table or {})
     storage = dict(now.get("StorageDescriptor", {}))
@@ -94,14 +117,14 @@ def changed(table: Described | None, change: TableChange, location: str, *, run_
     known = {column["Name"]: column for column in columns}
     for column in change.added:
         if column.name not in known:
-            known[column.name] = {"Name": column.name, "Type": column.type.value}
+            known[column.name] = {"Name": column.name, "Type": types.name(column.type)}
             columns.append(known[column.name])
             _remember(known[column.name], "added", None, run_id, at)
         known[column.name].setdefault("Parameters", {})[_POINTER] = column.pointer
     for name, new_type in change.retyped:
-        if name in known and known[name]["Type"] != new_type.value:
+        if name in known and _NAMED.get(known[name]["Type"]) is not new_type:
             old = known[name]["Type"]
-            known[name]["Type"] = new_type.value
+            known[name]["Type"] = types.name(new_type)
             _remember(known[name], "retyped", old, run_id, at)
     ours = {"EXTERNAL": "TRUE", "classification": "parquet"}
     ours |= {SOURCE: change.source_id, TABLE_KEY: change.table_key}
@@ -160,7 +183,6 @@ def partition(table: Described, values: Sequence[str]) -> Described:
 
 def catalog_table(table: Described, root: str) -> CatalogTable:
     parameters = table["Parameters"]
-    types = {kind.value for kind in ColumnType}
     storage = table["StorageDescriptor"]
     return CatalogTable(
         table["DatabaseName"],
@@ -171,9 +193,9 @@ def catalog_table(table: Described, root: str) -> CatalogTable:
         tuple(keys_of(table)),
         TableSchema(
             tuple(
-                Column(column["Name"], ColumnType(column["Type"]), column.get("Parameters", {}).get(_POINTER, ""))
+                Column(column["Name"], _NAMED[column["Type"]], column.get("Parameters", {}).get(_POINTER, ""))
                 for column in storage["Columns"]
-                if column["Type"] in types  # others are somebody else's
+                if column["Type"] in _NAMED  # others are somebody else's
             )
         ),
     )

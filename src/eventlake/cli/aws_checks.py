@@ -6,7 +6,6 @@ from eventlake.aws.service import Service
 from eventlake.catalog.base import SYSTEM_DATABASE, TableChange
 from eventlake.cli.checks import SkippedStep
 from eventlake.errors import CatalogLimitError, CatalogWriteDeniedError
-from eventlake.lake.layout import STAGE
 from eventlake.reports.words import count
 from eventlake.runners.emr import Emr, check_cluster
 from eventlake.runners.emr_serverless import Serverless
@@ -35,12 +34,13 @@ def identity(place: Lake) -> str:
 def staging_expires(place: Lake, *, make: bool) -> str:
     """Runs clean up after themselves; this removes what a lost worker left."""
     assert isinstance(place.storage, S3Storage)  # noqa: S101 - the step is for buckets
-    rule = f"files below {place.storage.full(STAGE)} are removed after {STAGING_DAYS} days"
-    if place.storage.expires(STAGE, STAGING_DAYS):
+    stage = place.folders.stage
+    rule = f"files below {place.storage.full(stage)} are removed after {STAGING_DAYS} days"
+    if place.storage.expires(stage, STAGING_DAYS):
         return rule
     if not make:
         raise SkippedStep(f"`eventlake doctor --expire-staging` gives the bucket a rule: {rule}")
-    place.storage.expire(STAGE, STAGING_DAYS)
+    place.storage.expire(stage, STAGING_DAYS)
     return rule
 
 

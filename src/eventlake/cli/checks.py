@@ -9,7 +9,6 @@ from eventlake.cli import output
 from eventlake.cli.runners import Runners, spark_log
 from eventlake.commit.ownership import refuse_unknown
 from eventlake.errors import NoSpaceError, SetupError, StagingDeniedError, UploadDeniedError
-from eventlake.lake.layout import COMMITS, STAGE
 from eventlake.reports.report import time_text
 from eventlake.reports.words import count
 from eventlake.runners.class_cache import find_class_cache, make_class_cache
@@ -31,23 +30,29 @@ def settings(place: Lake) -> str:
 class Trial:
     """A file that is written, read, listed and deleted where runs put theirs."""
 
-    path = f"{STAGE}/.doctor-{uuid.uuid4().hex}"
-    other_path = f"{COMMITS}/.doctor-{uuid.uuid4().hex}"
     content = b"eventlake"
+
+    name = f".doctor-{uuid.uuid4().hex}"
+
+    def _path(self, place: Lake) -> str:
+        return f"{place.folders.stage}/{self.name}"
+
+    def _other_path(self, place: Lake) -> str:
+        return f"{place.folders.commits}/{self.name}"
 
     def stage(self, place: Lake) -> str:
         try:
-            place.storage.write(self.path, self.content)
+            place.storage.write(self._path(place), self.content)
         except UploadDeniedError as error:
             raise StagingDeniedError(error.problem, fix=error.fix) from error
-        return f"a file in {place.storage.full(STAGE)}"
+        return f"a file in {place.storage.full(place.folders.stage)}"
 
     def write(self, place: Lake) -> str:
-        place.storage.write(self.other_path, self.content)
-        return f"a file in {place.storage.full(COMMITS)}"
+        place.storage.write(self._other_path(place), self.content)
+        return f"a file in {place.storage.full(place.folders.commits)}"
 
     def create(self, place: Lake) -> str:
-        fresh = f"{self.path}-new"
+        fresh = f"{self._path(place)}-new"
         is_new = place.storage.create(fresh, self.content)
         is_again = place.storage.create(fresh, b"another content")
         place.storage.delete(fresh)
@@ -60,15 +65,16 @@ class Trial:
         return "never replaces a file"
 
     def read(self, place: Lake) -> str:
-        return self._same(place.storage.read(self.path) == self.content, "gives back what was written")
+        return self._same(place.storage.read(self._path(place)) == self.content, "gives back what was written")
 
     def list(self, place: Lake) -> str:
-        return self._same(self.path in {file.path for file in place.storage.files(STAGE)}, "shows what was written")
+        shown = {file.path for file in place.storage.files(place.folders.stage)}
+        return self._same(self._path(place) in shown, "shows what was written")
 
     def delete(self, place: Lake) -> str:
-        place.storage.delete(self.other_path)
-        place.storage.delete(self.path)
-        return self._same(place.storage.stat(self.path) is None, "what is deleted is gone")
+        place.storage.delete(self._other_path(place))
+        place.storage.delete(self._path(place))
+        return self._same(place.storage.stat(self._path(place)) is None, "what is deleted is gone")
 
     @staticmethod
     def _same(holds: bool, what: str) -> str:

@@ -7,7 +7,7 @@ import typer
 from eventlake.cli import output, state
 from eventlake.cli.state import JsonFlag
 from eventlake.control.connections import Connection
-from eventlake.control.settings import ConnectionSettings
+from eventlake.control.settings import RudderStackSettings, SegmentSettings
 from eventlake.errors import InvalidSettingsError
 from eventlake.reports.words import count
 from eventlake.settings import DEFAULT_LAKE
@@ -17,9 +17,18 @@ app = typer.Typer(no_args_is_help=True, help="Connections: sources in lakes, and
 Name = Annotated[
     str, typer.Argument(metavar="SOURCE[/LAKE]", help="The source; with its lake, if it is connected to several.")
 ]
-SETTINGS_HELP = "Change how the events of a source become tables.\n\n" + "\n\n".join(
-    f"[bold]{name}[/bold]: {field.description}" for name, field in ConnectionSettings.model_fields.items()
-)
+
+
+def _help() -> str:
+    """All settings; those that only lakes in RudderStack's dialect have come last."""
+    known, others = SegmentSettings.model_fields, RudderStackSettings.model_fields
+    told = [f"[bold]{name}[/bold]: {field.description}" for name, field in known.items()]
+    told.append("In a lake with RudderStack's dialect, these instead of the first five:")
+    told += [f"[bold]{name}[/bold]: {field.description}" for name, field in others.items() if name not in known]
+    return "Change how the events of a source become tables.\n\n" + "\n\n".join(told)
+
+
+SETTINGS_HELP = _help()
 SUMMARY = ("database", "prefix", "date partition", "look-back")
 
 
@@ -135,7 +144,7 @@ def summary(connection: Connection | None) -> tuple[str | None, ...]:
         return (None,) * len(SUMMARY)
     settings, days = connection.settings, connection.settings.lookback_days
     lookback = "unlimited" if days is None else count(days, "day")
-    return settings.database, settings.table_prefix, settings.date_partition.value, lookback
+    return connection.database, settings.prefix, settings.layout, lookback
 
 
 def shown(connection: Connection) -> dict[str, Any]:

@@ -20,6 +20,7 @@ def surroundings(place: Lake) -> Surroundings:
     return Surroundings(
         place.storage,
         place.archive,
+        place.folders.stage,
         place.settings.aws.options,
         place.workspace.folder,
         spark_log(place),

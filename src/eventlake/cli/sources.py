@@ -33,8 +33,8 @@ def add(
     if as_json:
         output.print_json(_shown(connection.source, connection) | {"write_key": key})
         return
-    source, settings = connection.source, connection.settings
-    output.pairs({"source": source.slug, "id": source.id, "database": settings.database, "write key": key})
+    source = connection.source
+    output.pairs({"source": source.slug, "id": source.id, "database": connection.database, "write key": key})
     output.talk.print("Keep the write key: it cannot be shown again.")
     output.talk.print(f"Next: eventlake collect, or eventlake import {source.slug} FILE…; then eventlake sync")
 

@@ -13,15 +13,13 @@ from eventlake.commit.manifest import Manifest, path_of
 from eventlake.commit.run_reports import save_report
 from eventlake.control.leases import Hold
 from eventlake.errors import InternalError, LeaseLostError, StagingLostError
-from eventlake.lake.layout import STAGE
 from eventlake.reports.report import with_notices
-from eventlake.storage.base import Storage
 from eventlake.workspace import Lake
 
 
 def promise(lake: Lake, manifest: Manifest, hold: Hold) -> None:
     """Write the manifest. Once it is there the run will be in the lake, whatever happens."""
-    path = path_of(manifest.entry.source_id, manifest.entry.run_id)
+    path = path_of(lake, manifest.entry.source_id, manifest.entry.run_id)
     lake.storage.settle()
     hold.confirm()
     if not lake.storage.create(path, msgspec.json.encode(manifest)):
@@ -44,7 +42,7 @@ def fulfil(lake: Lake, manifest: Manifest, hold: Hold) -> list[dict[str, Any]]:
     entry, storage = manifest.entry, lake.storage
     if not lake.ledger.has_recorded(entry.run_id):  # else every file got its name, whatever became of it since
         lake.ledger.refuse_overtaken(entry)
-        _move(storage, manifest)
+        _move(lake, manifest)
     hold.confirm()  # else another may have changed the same tables since
     refused = lake.catalog.apply(manifest.tables, run_id=entry.run_id, at=entry.at)
     storage.settle()
@@ -56,15 +54,16 @@ def fulfil(lake: Lake, manifest: Manifest, hold: Hold) -> list[dict[str, Any]]:
     lines = with_notices(entry.report, refused)
     save_report(lake, lines)
     lake.runs.finished(entry.run_id, lines, entry.at)
-    storage.delete_folder(f"{STAGE}/{entry.run_id}")
+    storage.delete_folder(lake.folders.of_run(entry.run_id))
     return lines
 
 
-def _move(storage: Storage, manifest: Manifest) -> None:
+def _move(lake: Lake, manifest: Manifest) -> None:
     try:
-        storage.move_all(manifest.moves)
+        lake.storage.move_all(manifest.moves)
     except FileNotFoundError as error:
+        place = lake.storage.full(lake.folders.stage)
         raise StagingLostError(
-            f"run {manifest.entry.run_id} cannot be finished: files are gone that it left in {storage.full(STAGE)}",
+            f"run {manifest.entry.run_id} cannot be finished: files are gone that it left in {place}",
             fix="run it again: this run is undone, and its raw files are loaded by the next",
         ) from error

@@ -14,7 +14,6 @@ from eventlake.catalog.base import TableChange
 from eventlake.control.connections import Connection
 from eventlake.control.ledger import Entry
 from eventlake.errors import ConfigurationError, DamagedError
-from eventlake.lake.layout import COMMITS
 from eventlake.workspace import Lake
 
 VERSION = 3
@@ -48,8 +47,8 @@ class Manifest(msgspec.Struct):
     version: int = VERSION
 
 
-def path_of(source_id: str, run_id: str) -> str:
-    return f"{COMMITS}/source={source_id}/{run_id}.json"
+def path_of(lake: Lake, source_id: str, run_id: str) -> str:
+    return f"{lake.folders.commits}/source={source_id}/{run_id}.json"
 
 
 def run_of(path: str) -> str:
@@ -59,7 +58,7 @@ def run_of(path: str) -> str:
 
 def manifest_paths(lake: Lake, source_id: str) -> list[str]:
     """Where the manifests of a source are, in order of the runs' ids."""
-    files = (file.path for file in lake.storage.files(f"{COMMITS}/source={source_id}"))
+    files = (file.path for file in lake.storage.files(f"{lake.folders.commits}/source={source_id}"))
     return sorted(path for path in files if run_of(path).isdigit())
 
 

@@ -13,7 +13,6 @@ import msgspec
 from eventlake.commit.manifest import manifest_paths, part_of_manifest, run_of
 from eventlake.control.connections import Connection
 from eventlake.errors import UnknownLakeError
-from eventlake.lake.layout import COMMITS, DATA
 from eventlake.workspace import Lake
 
 _OUR_FILE = re.compile(r".*/(?P<run>\d{19})-[0-9a-f]{8,16}-\d+\.parquet")
@@ -46,7 +45,7 @@ def _unknown(lake: Lake, connection: Connection | None) -> Iterator[str]:
         yield from _unknown_of(lake, connection)
     if connection is None or not lake.runs.any_finished():  # a database that finished a run was not lost since
         ids = {known.source.id for known in lake.connections}
-        for name in lake.storage.folders(COMMITS):
+        for name in lake.storage.folders(lake.folders.commits):
             source_id = name.removeprefix("source=")
             if source_id not in ids and written_by(lake, source_id) == lake.workspace_id:
                 yield f"tables of a source with the id {source_id}"
@@ -57,7 +56,7 @@ def _unknown(lake: Lake, connection: Connection | None) -> Iterator[str]:
 
 def written_by(lake: Lake, source_id: str) -> str | None:
     """The id of the workspace that wrote the manifests of a source, as several may share a bucket; None without any."""
-    for file in lake.storage.files(f"{COMMITS}/source={source_id}"):
+    for file in lake.storage.files(f"{lake.folders.commits}/source={source_id}"):
         report = part_of_manifest(lake, file.path, _Written).entry.report
         return str(report[0].get("workspace_id"))
     return None
@@ -70,12 +69,8 @@ def _unknown_of(lake: Lake, connection: Connection) -> Iterator[str]:
         if run_id not in runs:
             yield f"the manifest of run {run_id} of {connection.name}"
     if not lake.ledger.has_data(connection.source.id):
-        found = [_OUR_FILE.fullmatch(file.path) for file in lake.storage.files(_folder(connection))]
+        found = [_OUR_FILE.fullmatch(file.path) for file in lake.storage.files(connection.dialect.data_folder)]
         runs = lake.runs.ids_of(connection.source.id)
         for ours in found:
             if ours and ours["run"] not in runs:
                 yield f"data files of run {ours['run']} of {connection.name}"
-
-
-def _folder(connection: Connection) -> str:
-    return f"{DATA}/{connection.dialect.source_folder}"

@@ -9,7 +9,6 @@ from eventlake.control.connections import Connection
 from eventlake.control.leases import Hold, Lane, Lease
 from eventlake.control.runs import Run
 from eventlake.errors import BusyError, OvertakenError, StagingLostError
-from eventlake.lake.layout import STAGE
 from eventlake.reports import report
 from eventlake.workspace import Lake
 
@@ -67,7 +66,7 @@ def _give_up_dead(lake: Lake, connection: Connection, run: Run, replay: Lease | 
 
 def _give_up(lake: Lake, connection: Connection, run: Run, problem: str, code: str) -> None:
     ids = lake.workspace_id, connection.source.id, run.run_id
-    head = report.RunHead(*ids, connection.settings.database, run.started_at * 1000, where=lake.where)
+    head = report.RunHead(*ids, connection.database, run.started_at * 1000, where=lake.where)
     save_failure(lake, run.run_id, report.failed(head, lake.clock.now_ns(), problem, code))
 
 
@@ -77,11 +76,11 @@ def _undo(lake: Lake, manifest: Manifest) -> None:
     for _, path in manifest.moves:
         if path not in known:  # which cannot be, and would be a pity
             lake.storage.delete(path)
-    lake.storage.delete(path_of(manifest.entry.source_id, manifest.entry.run_id))
+    lake.storage.delete(path_of(lake, manifest.entry.source_id, manifest.entry.run_id))
 
 
 def _manifest_of(lake: Lake, connection: Connection, run_id: str) -> Manifest | None:
-    path = path_of(connection.source.id, run_id)
+    path = path_of(lake, connection.source.id, run_id)
     if lake.storage.stat(path) is None:
         return None
     manifest = read_manifest(lake, path)
@@ -93,7 +92,7 @@ def _sweep(lake: Lake, connection: Connection) -> None:
     """Remove what runs left in the staging folder: those of this connection, and all old ones; none that is running."""
     ours = lake.runs.ids_of(connection.source.id)
     running = {run.run_id for run in lake.runs.unfinished()}
-    for name in lake.storage.folders(STAGE):
+    for name in lake.storage.folders(lake.folders.stage):
         too_old = name.isdigit() and lake.clock.now_ns() - int(name) > STAGING_KEPT_NS
         if name not in running and (name in ours or too_old):
-            lake.storage.delete_folder(f"{STAGE}/{name}")
+            lake.storage.delete_folder(lake.folders.of_run(name))

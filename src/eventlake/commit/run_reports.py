@@ -3,20 +3,19 @@
 from typing import Any
 
 from eventlake.control.connections import Connection
-from eventlake.lake.layout import STAGE
 from eventlake.reports import report
 from eventlake.workspace import Lake
 
 
 def save_report(lake: Lake, lines: list[dict[str, Any]]) -> None:
-    report.save(lake.storage, lines)
+    report.save(lake.storage, lake.folders, lines)
     lake.catalog.register_report(lines[0]["source_id"], report.day(lines[0]))
 
 
 def save_failure(lake: Lake, run_id: str, lines: list[dict[str, Any]]) -> None:
     """Report a run that published nothing, and clean up after it."""
     try:
-        lake.storage.delete_folder(f"{STAGE}/{run_id}")
+        lake.storage.delete_folder(lake.folders.of_run(run_id))
         save_report(lake, lines)
     finally:  # a lake that cannot be written to must not leave a run that seems to go on
         lake.runs.failed(run_id, lines)
@@ -31,5 +30,5 @@ def save_delay(lake: Lake, run_id: str, lines: list[dict[str, Any]]) -> None:
 def write_late_reports(lake: Lake, connection: Connection, mine: str) -> None:
     """Write the reports of the last failures that had no place to go, as on a full disk."""
     for run in lake.runs.failed_last(connection.source.id):
-        if run.run_id != mine and run.report and lake.storage.stat(report.path(run.report[0])) is None:
+        if run.run_id != mine and run.report and lake.storage.stat(report.path(lake.folders, run.report[0])) is None:
             save_report(lake, run.report)

@@ -6,11 +6,11 @@ from typing import NamedTuple
 import sqlalchemy as sa
 
 from eventlake.control import database as db
-from eventlake.control.settings import FIXED_ONCE_LOADED, ConnectionSettings, changed
+from eventlake.control.settings import ConnectionSettings, as_stored, changed, default_settings
 from eventlake.control.sources import Source, Sources
 from eventlake.errors import InvalidSettingsError, NotFoundError
-from eventlake.lake.dialects import Dialect, SegmentDialect
-from eventlake.schema.names import RESERVED_DATABASES, database_name
+from eventlake.lake.dialects import Dialect
+from eventlake.schema.names import RESERVED_DATABASES
 from eventlake.settings import DEFAULT_LAKE
 
 
@@ -21,7 +21,6 @@ class Connection(NamedTuple):
     lake: str
     enabled: bool
     settings: ConnectionSettings
-    speaks: type[Dialect] = SegmentDialect
 
     @property
     def name(self) -> str:
@@ -35,22 +34,18 @@ class Connection(NamedTuple):
     @property
     def dialect(self) -> Dialect:
         """How events become tables."""
-        settings = self.settings
-        return self.speaks(
-            source_folder=self.source.slug if settings.partition_by_slug else self.source.id,
-            database=settings.database,
-            table_prefix=settings.table_prefix,
-            date_partition=settings.date_partition,
-            naming=settings.table_naming,
-        )
+        return self.settings.dialect(self.source.id, self.source.slug, self.lake)
+
+    @property
+    def database(self) -> str:
+        """What holds its tables."""
+        return self.dialect.database
 
 
 class Connections:
     """The connections that a workspace database knows; `lakes` are the names of the lakes, with their dialects."""
 
-    def __init__(
-        self, engine: sa.Engine, sources: Sources, lakes: Mapping[str, type[Dialect]], now: Callable[[], int]
-    ) -> None:
+    def __init__(self, engine: sa.Engine, sources: Sources, lakes: Mapping[str, str], now: Callable[[], int]) -> None:
         self._engine = engine
         self._sources = sources
         self._lakes = lakes
@@ -143,7 +138,7 @@ class Connections:
                 return self.put_back(known._replace(settings=settings))
         sources = [source for source in self._sources.all() if source.id == source_id]
         source = sources[0] if sources else self._sources.new(slug, source_id=source_id, name=name)
-        wanted = Connection(source, lake, True, settings, self._dialect(lake))
+        wanted = Connection(source, lake, True, settings)
         with self._engine.begin() as connection:
             if not sources:
                 self._sources.insert_without_key(connection, wanted.source)
@@ -194,11 +189,8 @@ class Connections:
         return wanted
 
     def _new(self, source: Source, lake: str) -> Connection:
-        settings = ConnectionSettings(database=database_name(source.slug))
-        return Connection(source, lake, True, settings, self._dialect(lake))
-
-    def _dialect(self, lake: str) -> type[Dialect]:
-        return self._lakes.get(lake, SegmentDialect)  # a lake that is no longer in the settings has none
+        settings = default_settings(self._lakes[lake], source.slug, source.name)
+        return Connection(source, lake, True, settings)
 
     def _put(self, connection: sa.Connection, wanted: Connection, *, is_there: bool = False) -> None:
         row = {"enabled": wanted.enabled, "connected": True, "settings": wanted.settings.model_dump(mode="json")}
@@ -210,8 +202,15 @@ class Connections:
 
     def _copied(self, origin: Connection, target: Connection) -> ConnectionSettings:
         """The settings of one connection for another. What a database is called belongs to its source."""
-        same = origin.source.id == target.source.id
-        return origin.settings if same else origin.settings.model_copy(update={"database": target.settings.database})
+        theirs, mine = origin.settings.dialect_name, target.settings.dialect_name
+        if theirs != mine:
+            raise InvalidSettingsError(
+                f"the settings of {origin.name} are for the dialect {theirs}, those of {target.name} for {mine}",
+                fix="give the settings one by one: KEY=VALUE…",
+            )
+        if origin.source.id == target.source.id:
+            return origin.settings
+        return origin.settings.model_copy(update={origin.settings.names_database: target.database})
 
     def _check_lake(self, lake: str) -> None:
         if lake not in self._lakes:
@@ -222,7 +221,7 @@ class Connections:
         if before is None or not self._has(db.data_files, before):
             return
         old, new = before.settings.model_dump(mode="json"), wanted.settings.model_dump(mode="json")
-        breaking = [name for name in FIXED_ONCE_LOADED if new[name] != old[name]]
+        breaking = [name for name in wanted.settings.fixed_once_loaded if new[name] != old[name]]
         if breaking:
             given = " ".join(f"--set {name}={_text(new[name])}" for name in breaking)
             raise InvalidSettingsError(
@@ -232,8 +231,8 @@ class Connections:
 
     def _check_database(self, wanted: Connection, before: Connection | None) -> None:
         """Two connections of a lake share a database only if no table of one can have the name of one of the other."""
-        name = wanted.settings.database
-        if name in RESERVED_DATABASES and (before is None or before.settings.database != name):
+        name = wanted.database
+        if name in RESERVED_DATABASES and (before is None or before.database != name):
             raise InvalidSettingsError(
                 f"the database cannot be called {name!r}: DuckDB keeps that name for itself",
                 fix=f"choose any other name than {', '.join(sorted(RESERVED_DATABASES))}; the database of a new source "
@@ -257,9 +256,9 @@ class Connections:
             rows = connection.execute(sa.select(db.connections).where(condition)).all()
         found = []
         for row in rows:
-            settings = ConnectionSettings.model_validate(row.settings)
-            source = sources[row.source_id]
-            found.append(Connection(source, row.lake, row.enabled, settings, self._dialect(row.lake)))
+            one = Connection(sources[row.source_id], row.lake, row.enabled, as_stored(row.settings))
+            _check_dialect(one, self._lakes.get(row.lake))
+            found.append(one)
         return sorted(found, key=lambda one: (one.source.slug, one.lake != DEFAULT_LAKE, one.lake))
 
 
@@ -279,17 +278,26 @@ def _here(found: Connection) -> sa.ColumnElement[bool]:
     return sa.and_(db.connections.c.source_id == found.source.id, db.connections.c.lake == found.lake)
 
 
+def _check_dialect(found: Connection, dialect: str | None) -> None:
+    """Refuse a lake whose dialect was changed in the settings file: what is there would not be understood any more."""
+    if dialect not in (None, found.settings.dialect_name):  # a lake that is no longer in the settings has none
+        raise InvalidSettingsError(
+            f"in the lake {found.lake!r}, the connection of {found.source.slug!r} is in the dialect "
+            f"{found.settings.dialect_name}, and eventlake.toml says dialect = {dialect!r}",
+            fix=f'put dialect = "{found.settings.dialect_name}" back, and give the other dialect a lake of its own',
+        )
+
+
 def _check_apart(wanted: Connection, others: Iterable[Connection]) -> None:
     """Refuse a connection if one of its tables could have the name of a table of another."""
-    mine = wanted.settings.table_prefix
+    mine = wanted.settings.prefix
     for other in others:
-        theirs = other.settings.table_prefix
-        if other.source.id == wanted.source.id or other.settings.database != wanted.settings.database:
+        theirs = other.settings.prefix
+        if other.source.id == wanted.source.id or other.database != wanted.database:
             continue
         apart = mine and theirs and not f"{mine}_".startswith(f"{theirs}_") and not f"{theirs}_".startswith(f"{mine}_")
         if not apart:
             raise InvalidSettingsError(
-                f"the database {wanted.settings.database!r} of {wanted.name!r} belongs to the source "
-                f"{other.source.slug!r}",
+                f"the database {wanted.database!r} of {wanted.name!r} belongs to the source {other.source.slug!r}",
                 fix="choose another database, or give both sources table prefixes that do not begin alike",
             )

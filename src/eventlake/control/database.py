@@ -97,6 +97,7 @@ data_files = sa.Table(
     sa.Column("first_received", sa.BigInteger, nullable=False),
     sa.Column("last_received", sa.BigInteger, nullable=False),
     sa.Column("run_id", sa.String, nullable=False, index=True),
+    sa.Column("owner", sa.String, nullable=False, server_default=""),
 )
 
 index_files = sa.Table(

@@ -47,6 +47,7 @@ class LakeFile(NamedTuple):
     first_received: int
     last_received: int
     run_id: str
+    owner: str = ""  # of discarded values, the table that they are from
 
 
 class IndexFile(NamedTuple):

@@ -1,14 +1,18 @@
-"""The settings of a connection: how the events of a source become tables of a lake."""
+"""The settings of a connection: how the events of a source become tables of a lake. Each dialect has its own."""
 
-from typing import Annotated, Any, Literal
+from abc import abstractmethod
+from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, field_validator
 
 from eventlake.errors import InvalidSettingsError
-from eventlake.lake.dialects import TableNaming
-from eventlake.lake.layout import DatePartition
-from eventlake.schema import declared
+from eventlake.lake.dialects import Dialect
+from eventlake.lake.layout import PLAIN_WINDOW, DatePartition, TimeWindow
+from eventlake.lake.rudderstack import RudderStackDialect
+from eventlake.lake.segment import SegmentDialect, TableNaming
+from eventlake.schema import declared, rudder_names
 from eventlake.schema.declared import TypeRules
+from eventlake.schema.names import database_name
 
 _NAME = r"^[a-z][a-z0-9_]*$"
 
@@ -18,25 +22,17 @@ def _words(value: Any) -> Any:
 
 
 class ConnectionSettings(BaseModel):
-    """Every field can be given to `eventlake connection set`."""
+    """What connections of all dialects have. Every field can be given to `eventlake connection set`."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
-    database: str = Field(pattern=_NAME, max_length=200, description="Database that holds the source's tables.")
-    table_prefix: str = Field(
-        "",
-        pattern=r"^([a-z][a-z0-9_]*)?$",
-        max_length=50,
-        description="Put before every table name, with an underscore.",
-    )
-    date_partition: DatePartition = Field(
-        DatePartition.DAY_HOUR,
-        description="Folders by time of receipt: day_hour, year_month_day_hour, year_month_day or day.",
-    )
-    partition_by_slug: bool = Field(False, description="Name the source's folder by its slug instead of its id.")
-    table_naming: TableNaming = Field(
-        TableNaming.PREFIXED, description="prefixed: track_order_completed; plain: order_completed."
-    )
+    dialect_name: ClassVar[str]
+    declarations: ClassVar[declared.Dialect]
+    names_database: ClassVar[str]  # the setting that does
+    # Changing one of these would leave tables in two layouts, or orphans under the old name.
+    fixed_once_loaded: ClassVar[tuple[str, ...]]
+    of_table_keys: ClassVar[tuple[str, ...]]  # the settings that the keys of tables depend on
+
     lookback_days: Annotated[int | None, BeforeValidator(_words)] = Field(
         7,
         ge=1,
@@ -60,41 +56,189 @@ class ConnectionSettings(BaseModel):
         max_length=100_000,
         description="Types of columns to come: properties.total=decimal, properties.*_id=string, page:name_2=string.",
     )
-    numbers: Literal["inferred", "decimal"] = Field(
-        "inferred", description="decimal: new columns of numbers are decimal(38,6), also if all are whole so far."
-    )
 
     @field_validator("types")
     @classmethod
     def _written_alike(cls, text: str) -> str:
-        return declared.written(declared.parse(text))
+        return declared.written(declared.parse(text, cls.declarations))
 
     @property
     def type_rules(self) -> TypeRules:
-        return TypeRules(declared.parse(self.types), self.numbers == "decimal")
+        return TypeRules(declared.parse(self.types, self.declarations))
+
+    @property
+    def prefix(self) -> str:
+        """What the names of all tables begin with."""
+        return ""
+
+    @property
+    @abstractmethod
+    def layout(self) -> str:
+        """How folders are laid out by time, as people write it."""
+
+    @abstractmethod
+    def dialect(self, source_id: str, slug: str, lake: str) -> Dialect:
+        """How events of a source become tables of a lake."""
 
 
-# Changing one of these would leave tables in two layouts, or orphans under the old name.
-FIXED_ONCE_LOADED = ("database", "table_prefix", "date_partition", "partition_by_slug", "table_naming")
+class _SegmentNames(BaseModel):
+    database: str = Field(pattern=_NAME, max_length=200, description="Database that holds the source's tables.")
+    table_prefix: str = Field(
+        "",
+        pattern=r"^([a-z][a-z0-9_]*)?$",
+        max_length=50,
+        description="Put before every table name, with an underscore.",
+    )
+    date_partition: DatePartition = Field(
+        DatePartition.DAY_HOUR,
+        description="Folders by time of receipt: day_hour, year_month_day_hour, year_month_day or day.",
+    )
+    partition_by_slug: bool = Field(False, description="Name the source's folder by its slug instead of its id.")
+    table_naming: TableNaming = Field(
+        TableNaming.PREFIXED, description="prefixed: track_order_completed; plain: order_completed."
+    )
+
+
+class SegmentSettings(ConnectionSettings, _SegmentNames):
+    dialect_name = "segment"
+    declarations = declared.SEGMENT
+    names_database = "database"
+    fixed_once_loaded = tuple(_SegmentNames.model_fields)
+    of_table_keys = ("table_naming",)
+
+    numbers: Literal["inferred", "decimal"] = Field(
+        "inferred", description="decimal: new columns of numbers are decimal(38,6), also if all are whole so far."
+    )
+
+    @property
+    def type_rules(self) -> TypeRules:
+        return TypeRules(declared.parse(self.types), whole_numbers_too=self.numbers == "decimal")
+
+    @property
+    def prefix(self) -> str:
+        return self.table_prefix
+
+    @property
+    def layout(self) -> str:
+        return str(self.date_partition.value)
+
+    def dialect(self, source_id: str, slug: str, lake: str) -> SegmentDialect:
+        del lake
+        return SegmentDialect(
+            source_folder=slug if self.partition_by_slug else source_id,
+            database=self.database,
+            table_prefix=self.table_prefix,
+            date_partition=self.date_partition,
+            naming=self.table_naming,
+        )
+
+
+class _RudderStackNames(BaseModel):
+    namespace: str = Field(
+        max_length=64,
+        pattern=r"^[a-z_][a-z0-9_]*$",
+        description="Database and folder of the source's tables; in RudderStack's form, not beginning with pg_.",
+    )
+    time_window_layout: str = Field(
+        PLAIN_WINDOW,
+        max_length=200,
+        description="Folders by time of receipt: 2006/01/02/15, dt=2006-01-02, year=2006/month=01/day=02/hour=15…",
+    )
+    skip_tracks_table: bool = Field(False, description="Write no rows of track calls to `tracks`.")
+    skip_users_table: bool = Field(True, description="Write no rows of identify calls to `users`.")
+    underscore_divide_numbers: bool = Field(
+        False, description="Digits are words of their own, as in destinations from before 2024: product_added_v_2."
+    )
+    allow_users_context_traits: bool = Field(
+        False, description="Traits in the context of an identify call also get columns without context_traits_."
+    )
+    source_category: Literal["event", "cloud"] = Field(
+        "event", description="cloud: the source sends records of a cloud application, `extract` calls among them."
+    )
+
+    @field_validator("namespace", mode="before")
+    @classmethod
+    def _as_they_write_it(cls, value: Any) -> Any:
+        made = rudder_names.namespace(value) if isinstance(value, str) else value
+        if isinstance(made, str) and made.startswith("pg_"):
+            raise ValueError("a namespace does not begin with pg_")
+        return made
+
+    @field_validator("time_window_layout")
+    @classmethod
+    def _of_hours_or_days(cls, layout: str) -> str:
+        problem = TimeWindow(layout).problem()
+        if problem:
+            raise ValueError(problem)
+        return layout
+
+
+class RudderStackSettings(ConnectionSettings, _RudderStackNames):
+    dialect_name = "rudderstack"
+    declarations = declared.RUDDERSTACK
+    names_database = "namespace"
+    fixed_once_loaded = ("namespace", "time_window_layout", "underscore_divide_numbers", "source_category")
+    of_table_keys = ("underscore_divide_numbers",)
+
+    @property
+    def layout(self) -> str:
+        return self.time_window_layout
+
+    def dialect(self, source_id: str, slug: str, lake: str) -> RudderStackDialect:
+        del slug
+        return RudderStackDialect(
+            source_id=source_id,
+            lake=lake,
+            namespace=self.namespace,
+            date_partition=TimeWindow(self.time_window_layout),
+            skip_tracks_table=self.skip_tracks_table,
+            skip_users_table=self.skip_users_table,
+            underscore_divide_numbers=self.underscore_divide_numbers,
+            allow_users_context_traits=self.allow_users_context_traits,
+            is_cloud=self.source_category == "cloud",
+        )
+
+
+DIALECTS: dict[str, type[Dialect]] = {"segment": SegmentDialect, "rudderstack": RudderStackDialect}
+_SETTINGS: dict[str, type[ConnectionSettings]] = {
+    settings.dialect_name: settings for settings in (SegmentSettings, RudderStackSettings)
+}
+
+
+def settings_of(dialect: str) -> type[ConnectionSettings]:
+    """The settings that connections of a dialect have."""
+    return _SETTINGS[dialect]
+
+
+def default_settings(dialect: str, slug: str, name: str) -> ConnectionSettings:
+    """The settings of a new connection of a source."""
+    database = database_name(slug) if dialect == "segment" else rudder_names.namespace(name)[:64]
+    return settings_of(dialect).model_validate({settings_of(dialect).names_database: database})
+
+
+def as_stored(values: dict[str, Any]) -> ConnectionSettings:
+    """Settings that were written down, of whichever dialect they are."""
+    kind = RudderStackSettings if RudderStackSettings.names_database in values else SegmentSettings
+    return kind.model_validate(values)
 
 
 def changed(current: ConnectionSettings, changes: dict[str, str]) -> ConnectionSettings:
     """The settings with some values replaced. Raises InvalidSettingsError that says what is allowed."""
     try:
-        return ConnectionSettings.model_validate({**current.model_dump(), **changes})
+        return type(current).model_validate({**current.model_dump(), **changes})
     except ValidationError as error:
-        raise _explained(error) from error
+        raise _explained(error, type(current)) from error
 
 
-def _explained(error: ValidationError) -> InvalidSettingsError:
+def _explained(error: ValidationError, kind: type[ConnectionSettings]) -> InvalidSettingsError:
     problems = []
     for detail in error.errors():
         name = str(detail["loc"][0])
         if detail["type"] == "extra_forbidden":
             return InvalidSettingsError(
-                f"there is no setting {name!r}", fix=f"use one of {', '.join(ConnectionSettings.model_fields)}"
+                f"there is no setting {name!r}", fix=f"use one of {', '.join(kind.model_fields)}"
             )
-        description = ConnectionSettings.model_fields[name].description
+        description = kind.model_fields[name].description
         what = detail["msg"].removeprefix("Value error, ")
         problems.append(f"{name}={detail['input']!r} is not allowed: {what} ({description})")
     return InvalidSettingsError("; ".join(problems), fix="choose an allowed value")

@@ -5,15 +5,15 @@ from typing import Any
 CALLS = frozenset({"identify", "track", "page", "screen", "group", "alias"})
 
 
-def reject_reason(event: Any) -> str | None:
+def reject_reason(event: Any, call: Any = None) -> str | None:
     """Why a parsed line is not an event, as one of Segment's discard codes; None if it is one.
 
     Only what makes a line unusable counts: an event without user ids, or with a text where an object is expected,
-    is loaded as it is.
+    is loaded as it is. If a `call` is given, that is its type, however it is written there.
     """
     if not isinstance(event, dict):
         return "not_an_object"
-    call = event.get("type")
+    call = event.get("type") if call is None else call
     if call is None:
         return "type_not_defined"
     if not isinstance(call, str) or call not in CALLS:

@@ -16,7 +16,9 @@ from eventlake.storage.base import new_digest
 WRITER = {"compression": "snappy", "version": "2.6", "store_schema": False}
 
 # Nearly every row has a value of its own here: a dictionary would be the column once more.
-_ALL_DIFFERENT = frozenset({"message_id", "received_at", "sent_at", "timestamp", "original_timestamp"})
+_ALL_DIFFERENT = frozenset(
+    {"message_id", "_message_id", "id", "received_at", "sent_at", "timestamp", "_timestamp", "original_timestamp"}
+)
 
 
 @dataclass(frozen=True)
@@ -43,6 +45,7 @@ class DataFile(NamedTuple):
     digest: str
     first_received: int
     last_received: int
+    owner: str = ""  # of discarded values, the table that they are from
 
 
 @dataclass
@@ -79,9 +82,11 @@ class PartitionedWriter:
         folder: str,
         names: Iterator[str],
         *,
+        owner: str = "",
         sizes: FileSizes = DEFAULT_SIZES,
     ) -> None:
         """Files are `put` under the next of these names, in a folder where they wait for the commit."""
+        self._owner = owner
         self._put = put
         self._dialect = dialect
         self._table_key = table_key
@@ -125,18 +130,18 @@ class PartitionedWriter:
             digest.update(content)
             written = f"{self._folder}/{file.name}"
             self._put(written, content)
-            values = layout.values(file.number)
             self._files.append(
                 DataFile(
                     self._table_key,
-                    values,
-                    f"{self._dialect.location(self._table_key)}/{layout.folder(values)}/{file.name}",
+                    layout.values(file.number),
+                    f"{self._dialect.location(self._table_key)}/{layout.folder(file.number)}/{file.name}",
                     written,
                     file.rows,
                     content.size,
                     digest.hexdigest(),
                     file.first_received,
                     file.last_received,
+                    self._owner,
                 )
             )
         self._open.clear()

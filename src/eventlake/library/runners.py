@@ -18,7 +18,8 @@ class _Closing(Runner, Protocol):
 
 def quietly(lake: Lake) -> Surroundings:
     """For runners that tell nobody what they do."""
-    return Surroundings(lake.storage, lake.archive, lake.settings.aws.options, lake.workspace.folder)
+    settings, workspace = lake.settings, lake.workspace
+    return Surroundings(lake.storage, lake.archive, lake.folders.stage, settings.aws.options, workspace.folder)
 
 
 class Runners:

@@ -1,8 +1,6 @@
 /* The values of lines, as columns. */
 #include "lines.h"
 
-enum { TYPE, EVENT, MESSAGE_ID, RECEIVED_AT }; /* the first heads */
-
 typedef struct {
     const uint8_t *start;
     int32_t length;
@@ -79,7 +77,8 @@ static int32_t column_of_value(Columns *columns, int32_t route, int32_t place, u
 
 /* Find the column of each value of the lines that have a route, and the row of each such line.
  *
- * A line with a value for a column that is not usable, or for which there is no room, loses its route.
+ * A line with a value for a column that is not usable, or for which there is no room, loses its route. A value that no
+ * table has gets no column: -1.
  */
 EXPORT void find_columns(Columns *columns, const Values *values, const Lines *lines, int32_t *route_of,
                          int32_t *column_of, int32_t *row_of, int32_t *rows_of_route)
@@ -93,7 +92,7 @@ EXPORT void find_columns(Columns *columns, const Values *values, const Lines *li
         for (int64_t value = first; value < end; value++) {
             int32_t column = column_of_value(columns, route, values->place[value], values->kind[value] & KIND);
             column_of[value] = column;
-            usable &= column >= 0 && columns->usable[column];
+            usable &= column >= 0 && columns->use[column] != UNUSABLE;
         }
         if (!usable) {
             route_of[number] = -1;
@@ -101,6 +100,10 @@ EXPORT void find_columns(Columns *columns, const Values *values, const Lines *li
         }
         row_of[number] = rows_of_route[route]++;
         for (int64_t value = first; value < end; value++) {
+            if (columns->use[column_of[value]] == UNUSED) {
+                column_of[value] = -1;
+                continue;
+            }
             columns->values[column_of[value]]++;
             columns->bytes[column_of[value]] += values->length[value];
         }
@@ -155,6 +158,8 @@ EXPORT void fill(const Filled *filled, const Values *values, const Lines *lines,
             continue;
         for (int64_t value = lines->first_value[number]; value < lines->first_value[number + 1]; value++) {
             int32_t column = column_of[value], row = row_of[number];
+            if (column < 0)
+                continue;
             Span text = {lines->text + values->start[value], values->length[value]};
             if (filled->validity_at[column] >= 0)
                 set_bit(out + filled->validity_at[column], row);

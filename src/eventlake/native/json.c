@@ -344,6 +344,22 @@ static const uint8_t *after_value(const uint8_t *p, uint8_t *kind, const uint8_t
     return p;
 }
 
+/* Whether a text is empty, or an array, or arrays of one element around either. */
+static bool says_nothing(uint8_t kind, const uint8_t *p, const uint8_t *end)
+{
+    if ((kind & KIND) == TEXT)
+        return p == end;
+    if ((kind & KIND) != JSON)
+        return false;
+    while (*p == '[')
+        p = after_spaces(p + 1);
+    if (p[0] == '"' && p[1] == '"')
+        p = after_spaces(p + 2);
+    while (p < end && *p == ']')
+        p = after_spaces(p + 1);
+    return p >= end;
+}
+
 /* Read one line; false if it is left to the exact reader. There is room for all the values that it can have. */
 static bool read_line(Places *places, Values *values, const Lines *lines, int64_t number)
 {
@@ -387,11 +403,13 @@ static bool read_line(Places *places, Values *values, const Lines *lines, int64_
             p = after_value(p, &values->kind[value], &start, &end);
             if (!p)
                 return false;
-            if (place <= places->heads && (values->kind[value] & KIND) == TEXT)
-                lines->heads[number * places->heads + place - 1] = (int32_t)value;
-            values->place[value] = place;
-            values->start[value] = (int32_t)(start - lines->text);
-            values->length[value++] = (int32_t)(end - start);
+            if (!places->skip_empty || !says_nothing(values->kind[value], start, end)) {
+                if (place <= places->heads && (place > USER_ID || (values->kind[value] & KIND) == TEXT))
+                    lines->heads[number * places->heads + place - 1] = (int32_t)value;
+                values->place[value] = place;
+                values->start[value] = (int32_t)(start - lines->text);
+                values->length[value++] = (int32_t)(end - start);
+            }
         }
         for (p = after_spaces(p); *p == '}'; p = after_spaces(p)) {
             p++;

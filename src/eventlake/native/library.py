@@ -21,6 +21,7 @@ from eventlake.native.build import library_path, source_digest
 Array = npt.NDArray[Any]
 
 PADDING = 16  # bytes that must follow a text
+UNUSABLE, USED, UNUSED = range(3)  # what becomes of the values of a column
 
 _Pointer = ctypes.c_void_p
 _Int, _Long, _Seed = ctypes.c_int32, ctypes.c_int64, ctypes.c_uint64
@@ -55,7 +56,7 @@ class _Memory(ctypes.Structure):
 class Places(_Memory):
     _fields_ = _fields(
         "parent key_start key_length may_be_empty met slots keys",
-        *_ints("count capacity slots_mask keys_used keys_capacity heads"),
+        *_ints("count capacity slots_mask keys_used keys_capacity heads skip_empty"),
         ("line", _Long),
         ("seed", _Seed),
     )
@@ -63,17 +64,23 @@ class Places(_Memory):
     heads: int
 
     @classmethod
-    def with_room(cls, places: int, bytes_of_keys: int) -> Self:
+    def with_room(cls, places: int, bytes_of_keys: int, *, skip_empty: bool = False) -> Self:
         arrays: dict[str, Array] = {
             **{name: np.zeros(places, np.int32) for name in ("parent", "key_start", "key_length")},
-            "may_be_empty": np.zeros(places, np.uint8),
+            "may_be_empty": np.full(places, skip_empty, np.uint8),
             "met": np.zeros(places, np.int64),
             "slots": np.zeros(slots_for(places), np.int32),
             "keys": np.empty(bytes_of_keys, np.uint8),
         }
         mask = len(arrays["slots"]) - 1
         return cls.of(
-            arrays, count=1, capacity=places, slots_mask=mask, keys_capacity=bytes_of_keys, seed=secrets.randbits(64)
+            arrays,
+            count=1,
+            capacity=places,
+            slots_mask=mask,
+            keys_capacity=bytes_of_keys,
+            skip_empty=skip_empty,
+            seed=secrets.randbits(64),
         )
 
     def key(self, place: int) -> tuple[int, str]:
@@ -143,9 +150,7 @@ class Names(_Memory):
 
 
 class Columns(_Memory):
-    _fields_ = _fields(
-        "route place kind usable values bytes slots", *_ints("count capacity slots_mask"), ("seed", _Seed)
-    )
+    _fields_ = _fields("route place kind use values bytes slots", *_ints("count capacity slots_mask"), ("seed", _Seed))
     count: int
 
     @classmethod
@@ -154,7 +159,7 @@ class Columns(_Memory):
             "route": np.empty(columns, np.int32),
             "place": np.empty(columns, np.int32),
             "kind": np.empty(columns, np.uint8),
-            "usable": np.ones(columns, np.uint8),
+            "use": np.full(columns, USED, np.uint8),
             "values": np.zeros(columns, np.int64),
             "bytes": np.zeros(columns, np.int64),
             "slots": np.full(slots_for(columns), -1, np.int32),

@@ -39,9 +39,10 @@ typedef struct {
     int32_t *slots;        /* a hash table of places; 0 where there is none */
     uint8_t *keys;
     int32_t count, capacity, slots_mask, keys_used, keys_capacity;
-    int32_t heads; /* places 1 to `heads` are told of each line */
-    int64_t line;  /* that is being read, counted over all calls */
-    uint64_t seed; /* of the hash table: nobody can make up keys that collide */
+    int32_t heads;      /* places 1 to `heads` are told of each line */
+    int32_t skip_empty; /* whether texts and arrays that are empty say nothing, so that there is no value */
+    int64_t line;       /* that is being read, counted over all calls */
+    uint64_t seed;      /* of the hash table: nobody can make up keys that collide */
 } Places;
 
 /* The values of some lines, in the order of the text. */
@@ -56,7 +57,7 @@ typedef struct {
     const uint8_t *text;
     const int64_t *start, *end;
     int64_t *first_value; /* of each line, and where those of the last end */
-    int32_t *heads;       /* of each line, the values that are texts at the first places; -1 for none */
+    int32_t *heads;       /* of each line, the values at the first places, most of them only if texts; -1 for none */
     uint8_t *whole;       /* whether all of the line is in its values */
     int64_t count;
 } Lines;
@@ -73,12 +74,18 @@ typedef struct {
 /* Columns: the values of one kind, at one place, of the lines on one route. */
 typedef struct {
     int32_t *route, *place;
-    uint8_t *kind, *usable;  /* a line with a value for a column that is not usable is left */
+    uint8_t *kind, *use;     /* what becomes of values: see below */
     int64_t *values, *bytes; /* that the lines of a text have for it */
     int32_t *slots;          /* a hash table of columns; -1 where there is none */
     int32_t count, capacity, slots_mask;
     uint64_t seed;
 } Columns;
+
+/* Uses of a column: a line with a value for it is left; it goes to a table; no table has it. */
+enum { UNUSABLE, USED, UNUSED };
+
+/* The first heads. All but the last are texts. */
+enum { TYPE, EVENT, MESSAGE_ID, RECEIVED_AT, USER_ID };
 
 /* Where columns are to be written; all places are from the beginning of `out`. */
 typedef struct {

@@ -38,7 +38,7 @@ def explained(error: duckdb.Error, views: Views, files: LakeFiles) -> EventLakeE
 
 
 def _broken(views: Views, path: str, why: str) -> EventLakeError:
-    source = next((one.name for one in views.lake.connections if f"/{one.dialect.source_folder}/" in f"/{path}"), "")
+    source = next((one.name for one in views.lake.connections if path.startswith(f"{one.dialect.data_folder}/")), "")
     return DamagedError(
         f"{views.lake.storage.full(path)} is broken: {why.replace('lake://', '')}",
         fix=f"`eventlake verify {source} --repair` writes it anew from the raw archive",

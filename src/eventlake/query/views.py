@@ -18,6 +18,7 @@ _DUCK_TYPES = {
     "bigint": "BIGINT",
     "boolean": "BOOLEAN",
     "decimal(38,6)": "DECIMAL(38,6)",
+    "double": "DOUBLE",
     "string": "VARCHAR",
     "timestamp": "TIMESTAMPTZ",
 }
@@ -80,10 +81,8 @@ class Views:
             return _empty(columns)
         files = self._addresses((file.path, file.size, file.digest) for file in found)
         hive = ", ".join(f"{_name(key)}: VARCHAR" for key in table.partition_keys)
-        read = (
-            f"read_parquet([{files}], union_by_name=true, hive_partitioning=true, hive_types_autocast=false, "
-            f"hive_types={{{hive}}})"
-        )
+        by_folders = f"true, hive_types_autocast=false, hive_types={{{hive}}}" if hive else "false"
+        read = f"read_parquet([{files}], union_by_name=true, hive_partitioning={by_folders})"
         return f"SELECT {_names(columns)} FROM ({_empty(columns)} UNION ALL BY NAME SELECT * FROM {read})"  # noqa: S608
 
     def _reports(self, columns: Columns) -> str:
@@ -91,7 +90,7 @@ class Views:
             (path, found.size, "")
             for run in self.lake.runs.latest(None)
             # A full disk may have kept one from being written.
-            if run.report and (found := self.lake.storage.stat(path := report.path(run.report[0])))
+            if run.report and (found := self.lake.storage.stat(path := report.path(self.lake.folders, run.report[0])))
         )
         if not files:
             return _empty(columns)

@@ -10,12 +10,12 @@ from collections.abc import Iterable
 from typing import Any, NamedTuple
 
 from eventlake.reading.exact_json import encode, json_text
-from eventlake.schema import names
+from eventlake.schema import claims
 from eventlake.schema.cast import NO_ROOM, NO_ROOM_NOW
+from eventlake.schema.claims import Claim, Claims, ColumnRules, Path
+from eventlake.schema.reading import SEGMENT, Reading
 from eventlake.schema.rescue import Rescued, pointer
-from eventlake.schema.types import ENVELOPE_TYPES
 
-MAX_DEPTH = 32  # an object below this depth is kept as JSON text
 MAX_SPELLINGS = 8  # of one column; a sender that makes up keys must not fill the memory
 
 # An empty one of these says nothing: most SDKs send `integrations: {}` with every event.
@@ -25,7 +25,7 @@ CONTAINERS = frozenset({"context", "properties", "traits", "integrations", "_met
 class Column(NamedTuple):
     """The values found at one place of the events, one per row; None where there was none."""
 
-    name: str
+    names: tuple[str, ...]
     pointer: str
     values: list[Any]
 
@@ -41,10 +41,11 @@ class Chunk(NamedTuple):
 class _Object:
     """What is known about the objects at one place of the events."""
 
-    __slots__ = ("leaves", "objects", "path", "shared")
+    __slots__ = ("leaves", "nowhere", "objects", "path", "shared")
 
-    def __init__(self, path: tuple[str, ...]) -> None:
+    def __init__(self, path: Path) -> None:
         self.path = path
+        self.nowhere: set[str] = set()  # keys that have no column in this table
         self.leaves: dict[str, list[Any]] = {}  # key → values, where no other place has the same column
         self.shared: dict[str, list[Any]] = {}  # key → values, where other places have the same column
         self.objects: dict[str, _Object] = {}
@@ -55,7 +56,7 @@ class _Place(NamedTuple):
 
     owner: _Object
     key: str
-    column: str
+    claims: Claims
     pointer: str
 
     @property
@@ -78,63 +79,69 @@ class TableColumns:
     """Which columns a table has, and at which places of its events their values are found."""
 
     def __init__(
-        self, *, known: Iterable[str] = (), column_limit: int = 2000, new_columns: NewColumns | None = None
+        self,
+        rules: ColumnRules = claims.SEGMENT,
+        *,
+        known: Iterable[str] = (),
+        column_limit: int = 2000,
+        new_columns: NewColumns | None = None,
     ) -> None:
+        self.rules = rules
         self.known = frozenset(known)
         self._of_all = new_columns or NewColumns(column_limit)
-        self.places: dict[str, list[_Place]] = {}
+        self.places: dict[Claim, list[_Place]] = {}
         self.objects = 0
         self._limit = max(column_limit, len(self.known))
         self._new: set[str] = set()
-        self._claims: dict[str, str | None] = {}  # place → the column that it has to itself
-        self._claimed: set[str] = set()  # columns that some place has to itself
+        self._claims: dict[Path, tuple[str, ...] | None] = {}  # place → the columns that it has to itself
+        self._claimed: set[Claim] = set()  # that some place has to itself
 
     @property
     def max_objects(self) -> int:
         return self._limit * 4
 
-    def claimed(self, path: tuple[str, ...]) -> str | None:
-        """The column that is for values from this place only, whatever else comes; None if there is none.
+    def claimed(self, path: Path) -> tuple[str, ...] | None:
+        """The columns that are for values from this place only, whatever else comes; None if they cannot be had.
 
         The first place that asks for a column gets it. The answer is the same ever after.
         """
-        place = pointer(path)
-        if place not in self._claims:
-            name = names.column_name(*path)
-            is_free = name not in self._claimed and self.refused(name, place) is None
-            self._claims[place] = name if is_free else None
-            if is_free:
-                self._claimed.add(name)
-                self.add(name)
-        return self._claims[place]
+        if path not in self._claims:
+            wanted = self.rules.claims(path)
+            if isinstance(wanted, str) or not self._claimed.isdisjoint(wanted) or self.no_room(wanted):
+                self._claims[path] = None
+            else:
+                self._claims[path] = tuple(claim.column for claim in wanted)
+                self._claimed.update(wanted)
+                self.add(wanted)
+        return self._claims[path]
 
-    def refused(self, name: str, place: str) -> str | None:
-        """Why a column cannot be had for this place."""
-        if names.OWNED_COLUMNS.get(name, place) != place:
-            return f"the column {name} is for {names.OWNED_COLUMNS[name]}"
-        if name in names.PARTITION_KEYS:
-            return f"{name} is the name of a partition"
-        if name in self.known or name in self._new or name in ENVELOPE_TYPES:  # without its id a row would be nobody's
+    def no_room(self, wanted: Claims) -> str | None:
+        """Why there is no room for some columns."""
+        # Those of fixed types always have room: without its id a row would be nobody's.
+        new = {claim.column for claim in wanted} - self.known - self._new - self.rules.fixed.keys()
+        if not new:
             return None
-        if len(self.known) + len(self._new) >= self._limit:
+        if len(self.known) + len(self._new) + len(new) > self._limit:
             return NO_ROOM
-        return NO_ROOM_NOW if self._of_all.left <= 0 else None
+        return NO_ROOM_NOW if self._of_all.left < len(new) else None
 
-    def add(self, name: str) -> None:
-        if name not in self.known and name not in self._new:
-            self._new.add(name)
-            self._of_all.left -= 1
+    def add(self, wanted: Claims) -> None:
+        for claim in wanted:
+            if claim.column not in self.known and claim.column not in self._new:
+                self._new.add(claim.column)
+                self._of_all.left -= 1
 
 
 class Flattener:
     """Collects events of one table; `take` gives what was collected and starts anew."""
 
-    def __init__(self, columns: TableColumns) -> None:
+    def __init__(self, columns: TableColumns, reading: Reading = SEGMENT) -> None:
         self.rows = 0
         self.padding = (
             0  # cells that stand for nothing: a key that is new in a late event has one for each event before
         )
         self._table = columns
+        self._reading = reading
         self._root = _Object(())
         self._places: list[_Place] = []
         self._rescued: dict[int, list[Rescued]] = {}
@@ -155,7 +162,7 @@ class Flattener:
             values = place.values
             if values:
                 values.extend([None] * (self.rows - len(values)))
-                columns.append(Column(place.column, place.pointer, values))
+                columns.append(Column(tuple(claim.column for claim in place.claims), place.pointer, values))
                 place.lists[place.key] = []  # not cleared: to touch every value once more takes time
         chunk = Chunk(self.rows, columns, self._rescued)
         self.rows, self.padding, self._rescued = 0, 0, {}
@@ -163,8 +170,8 @@ class Flattener:
 
     def _walk(self, place: _Object, members: dict[str, Any], row: int) -> None:
         leaves = place.leaves
-        for key, value in members.items():
-            if value is None:
+        for key, value in sorted(members.items(), reverse=True) if self._reading.last_key_wins else members.items():
+            if value is None or (self._reading.leaves_out_empty and _says_nothing(value)):
                 continue
             kind = type(value)
             if kind is dict:
@@ -178,6 +185,8 @@ class Flattener:
                 value = encode(value)  # noqa: PLW2901 - this loop runs for every value of every event
             values = leaves.get(key)
             if values is None:
+                if key in place.nowhere:
+                    continue
                 values = self._unusual(place, key, value, row)
                 if values is None:
                     continue
@@ -188,56 +197,51 @@ class Flattener:
             values.append(value)
 
     def _unusual(self, place: _Object, key: str, value: Any, row: int) -> list[Any] | None:
-        """The list for a value whose key is new or shares its column; None when the value was rescued."""
+        """The list for a value whose key is new or shares its column; None if it is not in this table, or rescued."""
         path = (*place.path, key)
-        name = names.column_name(*path)
-        spellings = self._table.places.get(name, [])
-        values = place.shared.get(key)
-        if values is None:
-            reason = self._no_column(name, pointer(path), spellings, row)
-            if reason:
-                self.rescue(row, Rescued(pointer(path), _text(value), reason))
-                return None
-            return self._learn(_Place(place, key, name, pointer(path)))
-        if _filled(spellings, row):
-            self.rescue(
-                row,
-                Rescued(pointer(path), _text(value), f"another key has the column {name} in this event"),
-            )
+        wanted = self._table.rules.claims(path)
+        if wanted == claims.NOWHERE:
+            place.nowhere.add(key)
             return None
-        return values
+        values = place.shared.get(key)
+        reason = wanted if isinstance(wanted, str) else self._no_column(wanted, row, is_new=values is None)
+        if isinstance(wanted, str) or reason:
+            self.rescue(row, Rescued(pointer(path), _text(value), str(reason)))
+            return None
+        return self._learn(_Place(place, key, wanted, pointer(path))) if values is None else values
 
-    def _no_column(self, name: str, place: str, spellings: list[_Place], row: int) -> str | None:
-        reason = self._table.refused(name, place)
-        if reason:
-            return reason
-        if _filled(spellings, row):
-            return f"another key has the column {name} in this event"
-        if len(spellings) >= MAX_SPELLINGS:
-            return f"more than {MAX_SPELLINGS} spellings of the column {name}"
+    def _no_column(self, wanted: Claims, row: int, *, is_new: bool) -> str | None:
+        """Why a value cannot have its columns."""
+        no_room = self._table.no_room(wanted) if is_new else None
+        if no_room:
+            return no_room
+        for claim in wanted:
+            spellings = self._table.places.get(claim, [])
+            if _filled(spellings, row):
+                return f"another key has the column {claim.column} in this event"
+            if is_new and len(spellings) >= MAX_SPELLINGS:
+                return f"more than {MAX_SPELLINGS} spellings of the column {claim.column}"
         return None
 
     def _learn(self, place: _Place) -> list[Any]:
-        spellings = self._table.places.setdefault(place.column, [])
-        if not spellings:
-            lists = place.owner.leaves
-            self._table.add(place.column)
-        else:
-            for other in spellings:
-                if other.key in other.owner.leaves:
-                    other.owner.shared[other.key] = other.owner.leaves.pop(other.key)
-            lists = place.owner.shared
-        values = lists[place.key] = []
-        spellings.append(place)
+        others = {other.pointer: other for claim in place.claims for other in self._table.places.get(claim, [])}
+        for other in others.values():
+            if other.key in other.owner.leaves:
+                other.owner.shared[other.key] = other.owner.leaves.pop(other.key)
+        self._table.add(place.claims)
+        values: list[Any] = []
+        (place.owner.shared if others else place.owner.leaves)[place.key] = values
+        for claim in place.claims:
+            self._table.places.setdefault(claim, []).append(place)
         self._places.append(place)
         return values
 
     def _unusual_object(self, place: _Object, key: str, value: dict[str, Any], row: int) -> None:
         path = (*place.path, key)
         if not value:
-            if place.path or key not in CONTAINERS:
+            if not self._reading.leaves_out_empty and (place.path or key not in CONTAINERS):
                 self.rescue(row, Rescued(pointer(path), "{}", "an empty object has no column"))
-        elif len(path) >= MAX_DEPTH:
+        elif len(path) >= self._reading.max_depth:
             self._walk(place, {key: encode(value)}, row)
         elif self._table.objects >= self._table.max_objects:
             self.rescue(row, Rescued(pointer(path), json_text(value), "too many different objects in this table"))
@@ -245,6 +249,15 @@ class Flattener:
             self._table.objects += 1
             child = place.objects[key] = _Object(path)
             self._walk(child, value, row)
+
+
+def _says_nothing(value: Any) -> bool:
+    """Whether a value is empty: a text, an array, or arrays of one element around either."""
+    while isinstance(value, list):
+        if len(value) != 1:
+            return not value
+        value = value[0]
+    return isinstance(value, str) and not value
 
 
 def _text(value: Any) -> str:

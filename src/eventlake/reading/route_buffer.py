@@ -7,12 +7,13 @@ import numpy as np
 import pyarrow as pa
 
 from eventlake.lake import ids
-from eventlake.lake.dialects import Route
 from eventlake.lake.ids import Array
+from eventlake.lake.routes import Route
 from eventlake.lake.staging import RESCUED, Packed, packed
 from eventlake.reading.flatten import Flattener, TableColumns
 from eventlake.schema import rescue
 from eventlake.schema.kinds import Kind, by_kind
+from eventlake.schema.reading import SEGMENT, Reading
 from eventlake.schema.rescue import Rescued
 
 
@@ -26,10 +27,10 @@ class Taken(NamedTuple):
 class RouteBuffer:
     """Events of one route. They are collected as lists; `take` turns them into Arrow arrays and starts anew."""
 
-    def __init__(self, route: Route, columns: Sequence[TableColumns]) -> None:
+    def __init__(self, route: Route, columns: Sequence[TableColumns], reading: Reading = SEGMENT) -> None:
         self.route = route
         self._columns = dict(zip(route, columns, strict=True))
-        self._flatteners = {key: Flattener(known) for key, known in self._columns.items()}
+        self._flatteners = {key: Flattener(known, reading) for key, known in self._columns.items()}
         self._hash = ids.route_hash(route)
         self._heads: list[tuple[bytes, int, int, int]] = []  # hash of the id, time, digest and file of an event
 
@@ -42,13 +43,17 @@ class RouteBuffer:
         return sum(flattener.padding for flattener in self._flatteners.values())
 
     def claimed(self, path: tuple[str, ...]) -> list[tuple[str, str]] | None:
-        """The tables that have a column for values from this place only, and what it is called there.
+        """The tables that have columns for values from this place only, and what these are called there.
 
-        None if these values may have to share a column, or have none.
+        None if these values may have to share a column, or cannot have one that they should have.
         """
-        claims = [(key, columns.claimed(path)) for key, columns in self._columns.items()]
-        owned = [(key, name) for key, name in claims if name is not None]
-        return owned if len(owned) == len(claims) else None
+        owned = []
+        for key, columns in self._columns.items():
+            claimed = columns.claimed(path)
+            if claimed is None:
+                return None
+            owned += [(key, name) for name in claimed]
+        return owned
 
     def add(
         self,
@@ -74,9 +79,9 @@ class RouteBuffer:
         for key, flattener in self._flatteners.items():
             chunk = flattener.take()
             columns = tables[key] = []
-            for name, pointer, cells in chunk.columns:
+            for names, pointer, cells in chunk.columns:
                 for kind, values in by_kind(cells):
-                    columns.append((name, len(fields)))
+                    columns += [(name, len(fields)) for name in names]
                     fields.append((pointer, kind, values))
             if chunk.rescued:
                 texts = [

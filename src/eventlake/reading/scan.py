@@ -8,7 +8,8 @@ import numpy as np
 
 from eventlake.native.library import Array, Columns, Filled, Lines, Names, Places, Values, address
 
-_ESCAPED = 0x10
+_KIND, _ESCAPED = 0x0F, 0x10
+_TEXT, _JSON = 0, 4
 
 
 class Text(NamedTuple):
@@ -66,6 +67,16 @@ class Scan:
         of = {name: self.values.arrays[name][values].tolist() for name in ("start", "length", "kind")}
         for value, start, length, kind in zip(values.tolist(), *of.values(), strict=True):
             yield (content[start : start + length], kind & _ESCAPED != 0) if value >= 0 else None
+
+    def has_word(self, head: int, lines: Array) -> tuple[Array, Array]:
+        """Which lines have more than blanks at one of the first places, and of which lines that is plain to see."""
+        values = self.lines.arrays["heads"][lines, head]
+        is_there = values >= 0
+        start, length, kind = (self.values.arrays[name][values] for name in ("start", "length", "kind"))
+        is_empty = (kind & _KIND == _TEXT) & (length == 0)
+        first = self.lines.arrays["text"][np.where(is_there, start, 0)]
+        is_odd = (kind & _ESCAPED != 0) | (kind & _KIND == _JSON) | ((kind & _KIND == _TEXT) & (first <= ord(" ")))
+        return is_there & ~is_empty, ~is_there | is_empty | ~is_odd
 
     def find_columns(self, columns: Columns, route_of: Array, routes: int) -> Found:
         """The columns of values of lines that have a route. Some lines may lose theirs."""

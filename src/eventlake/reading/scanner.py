@@ -16,14 +16,14 @@ import numpy as np
 from eventlake.events import instants
 from eventlake.lake.ids import Array
 from eventlake.lake.staging import Field, Packed, aligned, laid_out
-from eventlake.native.library import PADDING, Columns, Filled, Names, Places
+from eventlake.native.library import PADDING, UNUSABLE, UNUSED, Columns, Filled, Names, Places
 from eventlake.reading.flatten import CONTAINERS
 from eventlake.reading.route_buffer import RouteBuffer
 from eventlake.reading.scan import Found, Scan, Text
 from eventlake.schema.rescue import pointer
 
-_HEADS = ("type", "event", "messageId", "receivedAt")  # C knows them by their places
-_MESSAGE_ID, _RECEIVED_AT = 2, 3
+_HEADS = ("type", "event", "messageId", "receivedAt", "userId")  # C knows them by their places
+_MESSAGE_ID, _RECEIVED_AT, _USER_ID = 2, 3, 4
 
 _decode_text = msgspec.json.Decoder(str).decode
 
@@ -43,8 +43,16 @@ class ScanSizes:
 class Asked(NamedTuple):
     """What lines are read for."""
 
-    buffer_for: Callable[[str, str], RouteBuffer | None]  # where events of a type and a name go, if anywhere
-    is_wanted: Callable[[RouteBuffer, Array], Array | None]  # which events, by when they were received; None for all
+    buffer_for: Callable[[str, str, bool], RouteBuffer | None]
+    """Where events of a type and a name go, if anywhere; with a user id or without one."""
+
+    is_wanted: Callable[[RouteBuffer, Array], Array | None]
+    """Which events, by when they were received; None for all."""
+
+    is_special: Callable[[tuple[str, ...]], bool] = lambda _: False
+    """Whether values at a place decide where an event goes."""
+
+    leaves_out_empty: bool = False  # texts, arrays and objects that are empty say nothing
 
 
 class Piece(NamedTuple):
@@ -72,10 +80,10 @@ class Scanner:
         self._library = library
         self._asked = asked
         self._sizes = sizes
-        self._places = Places.with_room(sizes.places, sizes.bytes_of_keys)
+        self._places = Places.with_room(sizes.places, sizes.bytes_of_keys, skip_empty=asked.leaves_out_empty)
         self._paths: list[tuple[str, ...]] = [()]  # by place
         self._names = Names.with_room(sizes.names, sizes.bytes_of_names)
-        self._routes_of_names: list[int] = []
+        self._routes_of_names: list[tuple[int, int]] = []  # without a user id, and with one
         self._routes: dict[tuple[str, ...], int] = {}
         self._buffers: list[RouteBuffer] = []  # by route
         self._columns = Columns.with_room(sizes.columns)
@@ -107,12 +115,18 @@ class Scanner:
         """The route of each line; -1 for none."""
         name_of = scan.names(self._names)
         for name in range(len(self._routes_of_names), self._names.count):
-            self._routes_of_names.append(self._route_of(self._names.text(name)))
-        return np.array([*self._routes_of_names, -1], np.int32)[name_of]
+            text = self._names.text(name)
+            self._routes_of_names.append((self._route_of(text, False), self._route_of(text, True)))
+        routes = np.array([*self._routes_of_names, (-1, -1)], np.int32)[name_of]
+        route_of = routes[:, 0].copy()
+        if (unlike := np.flatnonzero(routes[:, 0] != routes[:, 1])).size:
+            has_user, is_plain = scan.has_word(_USER_ID, unlike)
+            route_of[unlike] = np.where(is_plain, np.where(has_user, routes[unlike, 1], routes[unlike, 0]), -1)
+        return route_of
 
-    def _route_of(self, name: bytes) -> int:
+    def _route_of(self, name: bytes, has_user: bool) -> int:
         call, event, *_ = (_decode_text(b'"' + part + b'"') for part in name.split(b"\n"))
-        buffer = self._asked.buffer_for(call, event)
+        buffer = self._asked.buffer_for(call, event, has_user)
         if buffer is None:
             return -1
         route = self._routes.setdefault(buffer.route, len(self._buffers))
@@ -136,11 +150,13 @@ class Scanner:
         are_usable = True
         for column in range(len(self._claims), self._columns.count):
             path = self._path_of(int(self._columns.arrays["place"][column]))
-            claimed = self._buffers[self._columns.arrays["route"][column]].claimed(path)
+            buffer = self._buffers[self._columns.arrays["route"][column]]
+            claimed = None if self._asked.is_special(path) else buffer.claimed(path)
             self._pointers.append(pointer(path))
             self._claims.append(claimed or [])
-            if claimed is None:
-                self._columns.arrays["usable"][column] = are_usable = False
+            if not claimed:
+                self._columns.arrays["use"][column] = UNUSABLE if claimed is None else UNUSED
+                are_usable = False
         return are_usable
 
     def _path_of(self, place: int) -> tuple[str, ...]:

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any
 
-from eventlake.lake.layout import REPORTS
+from eventlake.lake.layout import Folders
 from eventlake.storage.base import Storage
 
 
@@ -95,9 +95,9 @@ def day(line: dict[str, Any]) -> str:
     return text[:10]
 
 
-def path(line: dict[str, Any]) -> str:
+def path(folders: Folders, line: dict[str, Any]) -> str:
     """Where the report with this first line lies."""
-    return f"{REPORTS}/day={day(line)}/source={line['source_id']}/run_id={line['run_id']}/report.json"
+    return f"{folders.reports}/day={day(line)}/source={line['source_id']}/run_id={line['run_id']}/report.json"
 
 
 def encoded(lines: list[dict[str, Any]]) -> bytes:
@@ -108,9 +108,9 @@ def decoded(content: bytes) -> list[dict[str, Any]]:
     return [json.loads(line) for line in content.splitlines()]
 
 
-def save(storage: Storage, lines: list[dict[str, Any]]) -> None:
+def save(storage: Storage, folders: Folders, lines: list[dict[str, Any]]) -> None:
     """Put a report into its place in the lake; doing it again has no effect."""
-    storage.write(path(lines[0]), encoded(lines))
+    storage.write(path(folders, lines[0]), encoded(lines))
 
 
 def micros(text: str) -> int:

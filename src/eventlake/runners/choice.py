@@ -29,6 +29,7 @@ class Surroundings:
 
     storage: Storage
     archive: Storage
+    stage: str  # the folder of the lake below which what is under way is put down
     aws: AwsOptions
     folder: Path  # of the workspace
     spark_log: Path | None = None  # where Spark and its Java write; else to standard error
@@ -46,6 +47,7 @@ def runner_of(
         around.storage,
         _launcher(settings, around, transient=transient),
         steps,
+        stage=around.stage,
         talk=around.talk,
         patience=settings.patience,
     )

@@ -11,7 +11,6 @@ from enum import Enum
 from typing import Any, NamedTuple, Protocol, TypeVar
 
 from eventlake.errors import CancelledError, EventLakeError, TransientError
-from eventlake.lake.layout import STAGE
 from eventlake.runners.mailbox import Mailbox
 from eventlake.runners.wire import Failure, Request, Steps
 from eventlake.storage.base import Storage
@@ -67,6 +66,7 @@ class RemoteRunner:
         launcher: Launcher,
         steps: Steps,
         *,
+        stage: str,
         talk: Callable[[str], None] = lambda _: None,
         patience: float,
         poll: float = POLL_SECONDS,
@@ -74,6 +74,7 @@ class RemoteRunner:
         self._storage = storage
         self._launcher = launcher
         self._steps = steps
+        self._stage = stage  # the folder below which what is under way is put down
         self._talk = talk
         self._patience = patience
         self._poll = poll
@@ -171,7 +172,7 @@ class RemoteRunner:
     def _open(self) -> "_Session":
         if self._session is None:
             # A number, and a time: what is left behind is swept like the staging folders of runs.
-            session = self._session = _Session(Mailbox(self._storage, f"{STAGE}/{time.time_ns()}", self._steps))
+            session = self._session = _Session(Mailbox(self._storage, f"{self._stage}/{time.time_ns()}", self._steps))
             session.mailbox.show_alive(0)
             threading.Thread(target=session.stay_alive, daemon=True).start()
             # In a thread that is waited for: who interrupts this must not leave behind what was just started.

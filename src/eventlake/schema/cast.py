@@ -7,7 +7,8 @@ than a microsecond is cut; the original is then a misfit too, unless the source 
 
 import json
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from decimal import Decimal
 from typing import Any, NamedTuple
 
@@ -32,9 +33,12 @@ FRACTION = "not a whole number"
 TOO_LARGE = "does not fit"
 NO_ROOM = "the table has its limit of columns"
 NO_ROOM_NOW = "too many columns are new at once"
+TRUNCATED = "cut to a whole number"
+NEAREST = "rounded to a double"
+NO_SUCH_DAY = "there is no such day, so the cell has a later one"
 
 # With these the cell holds something and the original is kept as well; with the others the cell is null.
-BESIDE_THE_CELL = frozenset({ROUNDED, CUT, SPELLING})
+BESIDE_THE_CELL = frozenset({ROUNDED, CUT, SPELLING, TRUNCATED, NEAREST, NO_SUCH_DAY})
 REASONS = (
     BESIDE_THE_CELL | {FRACTION, TOO_LARGE, NO_ROOM, NO_ROOM_NOW} | {f"not a {target.value}" for target in ColumnType}
 )
@@ -53,45 +57,51 @@ class Cast(NamedTuple):
     misfits: list[Misfit]
 
 
-class _Cell(NamedTuple):
+class Cell(NamedTuple):
+    """What becomes of one value."""
+
     value: Any
     reason: str | None = None  # why the original must be kept as well
     rounded: bool = False
 
 
-def cast(column: Typed, target: ColumnType, *, keep_rounded: bool = True) -> Cast:
-    """Values of one kind in the column's type."""
-    at_once, left = _cast_at_once(column, target)
-    if not left.any():
-        return Cast(at_once, [])
-    to_cell = _ONE_BY_ONE.get((column.kind, target)) or (lambda _: _Cell(None, f"not a {target.value}"))
-    cells: list[Any] = []
-    misfits = []
-    rows = np.flatnonzero(left)
-    for row, value in zip(rows.tolist(), column.values.take(pa.array(rows)).to_pylist(), strict=True):
-        cell = to_cell(value)
-        cells.append(cell.value)
-        if cell.reason and (keep_rounded or not cell.rounded):
-            misfits.append(Misfit(row, value_text(column.kind, value), cell.reason))
-    looked_at = pa.array(cells, _CELLS.get(target, target.arrow)).cast(target.arrow)
-    return Cast(pc.replace_with_mask(at_once, pa.array(left), looked_at), misfits)
+@dataclass(frozen=True)
+class Casts:
+    """How a dialect brings values into the types of columns."""
+
+    at_once: Callable[[Typed, ColumnType], tuple[pa.Array, Mask]]
+    """The values that need no closer look, cast at once, and which are left: most often none or few."""
+
+    one_by_one: Mapping[tuple[Kind, ColumnType], Callable[[Any], Cell]]
+
+    def cast(self, column: Typed, target: ColumnType, *, keep_rounded: bool = True) -> Cast:
+        """Values of one kind in the column's type."""
+        at_once, left = self.at_once(column, target)
+        if not left.any():
+            return Cast(at_once, [])
+        to_cell = self.one_by_one.get((column.kind, target)) or (lambda _: Cell(None, f"not a {target.value}"))
+        cells: list[Any] = []
+        misfits = []
+        rows = np.flatnonzero(left)
+        for row, value in zip(rows.tolist(), column.values.take(pa.array(rows)).to_pylist(), strict=True):
+            cell = to_cell(value)
+            cells.append(cell.value)
+            if cell.reason and (keep_rounded or not cell.rounded):
+                misfits.append(Misfit(row, value_text(column.kind, value), cell.reason))
+        looked_at = pa.array(cells, _CELLS.get(target, target.arrow)).cast(target.arrow)
+        return Cast(pc.replace_with_mask(at_once, pa.array(left), looked_at), misfits)
 
 
 # Timestamp cells are made from microseconds: datetime objects would be slower and say nothing more.
 _CELLS = {ColumnType.TIMESTAMP: pa.int64()}
 
 
-def _cast_at_once(column: Typed, target: ColumnType) -> tuple[pa.Array, Mask]:
-    """The values that need no closer look, cast at once, and which are left: most often none or few."""
+def _at_once(column: Typed, target: ColumnType) -> tuple[pa.Array, Mask]:
     values = column.values
     none = np.zeros(len(values), bool)
+    if (unchanged := as_it_is(column, target)) is not None:
+        return unchanged, none
     match column.kind, target:
-        case (Kind.TEXT | Kind.NUMBER | Kind.JSON, ColumnType.STRING):
-            return values, none
-        case (Kind.INTEGER | Kind.BOOLEAN, ColumnType.STRING):
-            return pc.cast(values, pa.string()), none
-        case (Kind.INTEGER, ColumnType.BIGINT) | (Kind.BOOLEAN, ColumnType.BOOLEAN):
-            return values, none
         case (Kind.INTEGER, ColumnType.DECIMAL):
             return pc.cast(values, target.arrow), none
         case (Kind.NUMBER, ColumnType.DECIMAL):
@@ -104,51 +114,64 @@ def _cast_at_once(column: Typed, target: ColumnType) -> tuple[pa.Array, Mask]:
     return made, is_valid & ~is_done
 
 
-def _text_to_bigint(text: str) -> _Cell:
+def as_it_is(column: Typed, target: ColumnType) -> pa.Array | None:
+    """The values of a column that fits them as they are, or as their texts; None if it does not."""
+    match column.kind, target:
+        case (Kind.TEXT | Kind.NUMBER | Kind.JSON, ColumnType.STRING):
+            return column.values
+        case (Kind.INTEGER | Kind.BOOLEAN, ColumnType.STRING):
+            return pc.cast(column.values, pa.string())
+        case (Kind.INTEGER, ColumnType.BIGINT) | (Kind.BOOLEAN, ColumnType.BOOLEAN):
+            return column.values
+        case _:
+            return None
+
+
+def _text_to_bigint(text: str) -> Cell:
     if _WHOLE.fullmatch(text) and -(2**63) <= int(text) < 2**63:
-        return _Cell(int(text))
-    return _Cell(None, "not a bigint")
+        return Cell(int(text))
+    return Cell(None, "not a bigint")
 
 
-def _number_to_bigint(number: str) -> _Cell:
+def _number_to_bigint(number: str) -> Cell:
     cell = to_decimal(number)
     if cell is None:
-        return _Cell(None, TOO_LARGE)
+        return Cell(None, TOO_LARGE)
     if not cell[1] or cell[0] != cell[0].to_integral_value():
-        return _Cell(None, FRACTION)
+        return Cell(None, FRACTION)
     whole = int(cell[0])
-    return _Cell(whole) if -(2**63) <= whole < 2**63 else _Cell(None, TOO_LARGE)
+    return Cell(whole) if -(2**63) <= whole < 2**63 else Cell(None, TOO_LARGE)
 
 
-def _number_to_decimal(number: str) -> _Cell:
+def _number_to_decimal(number: str) -> Cell:
     cell = to_decimal(number)
     if cell is None:
-        return _Cell(None, TOO_LARGE)
+        return Cell(None, TOO_LARGE)
     value, exact = cell
-    return _Cell(value) if exact else _Cell(value, ROUNDED, rounded=True)
+    return Cell(value) if exact else Cell(value, ROUNDED, rounded=True)
 
 
-def _text_to_decimal(text: str) -> _Cell:
+def _text_to_decimal(text: str) -> Cell:
     if not _PLAIN_NUMBER.fullmatch(text):
-        return _Cell(None, "not a decimal(38,6)")
+        return Cell(None, "not a decimal(38,6)")
     value = Decimal(text)
     # 1.10 and 1.1 are one number but two texts (versions, for one): the cell has the number, the row keeps the text.
     odd = ("." in text and text.endswith("0")) or (text.startswith("-") and not value)
-    return _Cell(value, SPELLING if odd else None)
+    return Cell(value, SPELLING if odd else None)
 
 
-def _text_to_boolean(text: str) -> _Cell:
-    return _Cell(text == "true") if text in ("true", "false") else _Cell(None, "not a boolean")
+def _text_to_boolean(text: str) -> Cell:
+    return Cell(text == "true") if text in ("true", "false") else Cell(None, "not a boolean")
 
 
-def _text_to_timestamp(text: str) -> _Cell:
+def _text_to_timestamp(text: str) -> Cell:
     instant = instants.parse(text)
     if instant is None:
-        return _Cell(None, "not a timestamp")
-    return _Cell(instant.micros, None if instant.exact else CUT, rounded=not instant.exact)
+        return Cell(None, "not a timestamp")
+    return Cell(instant.micros, None if instant.exact else CUT, rounded=not instant.exact)
 
 
-_ONE_BY_ONE: dict[tuple[Kind, ColumnType], Callable[[Any], _Cell]] = {
+_ONE_BY_ONE = {
     (Kind.TEXT, ColumnType.BIGINT): _text_to_bigint,
     (Kind.NUMBER, ColumnType.BIGINT): _number_to_bigint,
     (Kind.TEXT, ColumnType.DECIMAL): _text_to_decimal,
@@ -156,6 +179,9 @@ _ONE_BY_ONE: dict[tuple[Kind, ColumnType], Callable[[Any], _Cell]] = {
     (Kind.TEXT, ColumnType.BOOLEAN): _text_to_boolean,
     (Kind.TEXT, ColumnType.TIMESTAMP): _text_to_timestamp,
 }
+
+SEGMENT = Casts(_at_once, _ONE_BY_ONE)
+cast = SEGMENT.cast
 
 
 def value_text(kind: Kind, value: Any) -> str:

@@ -5,7 +5,7 @@ file is written.
 """
 
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -84,6 +84,27 @@ def one_of(several: Sequence[Cells]) -> Cells:
     rows = np.concatenate([rows for _, rows in numbered])
     order = np.argsort(rows)
     return Cells(pa.concat_arrays([values for values, _ in numbered]).take(pa.array(order)), rows[order])
+
+
+def present(cells: Cells, count: int) -> Mask:
+    """Which of so many rows have a value."""
+    there = np.zeros(count, bool)
+    there[_numbered(cells)[1]] = True
+    return there
+
+
+def without(cells: Cells, rows: Mask) -> Cells:
+    """The cells, but for those of some rows."""
+    values, numbers = _numbered(cells)
+    stay = ~rows[numbers]
+    return Cells(values.filter(pa.array(stay)), numbers[stay])
+
+
+def values_by_row(cells: Cells, rows: Mask) -> dict[int, Any]:
+    """The values of some rows."""
+    values, numbers = _numbered(cells)
+    wanted = rows[numbers]
+    return dict(zip(numbers[wanted].tolist(), values.filter(pa.array(wanted)).to_pylist(), strict=True))
 
 
 def _numbered(cells: Cells) -> tuple[pa.Array, Rows]:

@@ -7,13 +7,13 @@ The first that fits a new column gives it its type; what does not fit that type 
 """
 
 import re
-from collections.abc import Iterable
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from eventlake.schema import names
 from eventlake.schema.tallies import Tallies, why_text
-from eventlake.schema.types import ENVELOPE_TYPES, ColumnType, Seen, infer
+from eventlake.schema.types import ENVELOPE_TYPES, RUDDER_TYPES, SEGMENT_TYPES, ColumnType, Seen, infer
 
 _SEPARATOR = re.compile(r",(?![^(]*\))")  # not the comma of decimal(38,6)
 _STAR = "anycharacters"  # stands for a star while a name is brought into the form of column names
@@ -33,28 +33,33 @@ class Declared(NamedTuple):
         return f"{self.table}:{self.column}={self.type.value}" if self.table else f"{self.column}={self.type.value}"
 
 
-def parse(text: str) -> tuple[Declared, ...]:
+class Dialect(NamedTuple):
+    """How a dialect calls columns, and which types they may have."""
+
+    column: Callable[[str], str]
+    types: tuple[ColumnType, ...]
+
+
+def parse(text: str, dialect: Dialect | None = None) -> tuple[Declared, ...]:
     """The declarations that a setting holds. Raises ValueError that says what is wrong."""
-    return tuple(_one(part.strip()) for part in _SEPARATOR.split(text) if part.strip())
+    return tuple(_one(part.strip(), dialect or SEGMENT) for part in _SEPARATOR.split(text) if part.strip())
 
 
 def written(declarations: Iterable[Declared]) -> str:
     return ", ".join(map(str, declarations))
 
 
-def _one(text: str) -> Declared:
+def _one(text: str, dialect: Dialect) -> Declared:
     place, equals, type_name = text.rpartition("=")
     table, _, path = place.rpartition(":")
     kind = ColumnType.named(type_name.strip())
     if not equals or not path.strip() or "=" in place:
         raise ValueError(f"{text!r} is not of the form PLACE=TYPE or TABLE:PLACE=TYPE")
-    if kind is None:
-        known = ", ".join(kind.value for kind in ColumnType)
+    if kind not in dialect.types:
+        known = ", ".join(kind.value for kind in dialect.types)
         raise ValueError(f"{type_name.strip()!r} is not a column type: use one of {known}")
-    column = _column(path.strip())
-    if column in ENVELOPE_TYPES:
-        raise ValueError(f"{column} is of the envelope, and always made as {ENVELOPE_TYPES[column].value}")
-    if path.strip() == names.RESCUED_COLUMN or column in names.PARTITION_KEYS:
+    column = dialect.column(path.strip())
+    if path.strip() == names.RESCUED_COLUMN:
         raise ValueError(f"{path.strip()} is a column of eventlake's own")
     if not re.fullmatch(r"[a-z0-9_]*", table.strip()):
         raise ValueError(f"{table.strip()!r} is not a table: write it as in `segment_type=…`, without *")
@@ -62,15 +67,34 @@ def _one(text: str) -> Declared:
 
 
 def _column(path: str) -> str:
+    column = _pattern(path)
+    if column in ENVELOPE_TYPES:
+        raise ValueError(f"{column} is of the envelope, and always made as {ENVELOPE_TYPES[column].value}")
+    if column in names.PARTITION_KEYS:
+        raise ValueError(f"{path} is a column of eventlake's own")
+    return column
+
+
+def _pattern(path: str) -> str:
     """A place of the event, or a column, as a pattern for columns.
 
-    >>> _column("properties.orderTotal"), _column("properties.*Id"), _column("context_*")
+    >>> _pattern("properties.orderTotal"), _pattern("properties.*Id"), _pattern("context_*")
     ('properties_order_total', 'properties_*_id', 'context_*')
     """
     keys = path.split(".")
     if not all(key.strip() for key in keys):
         raise ValueError(f"{path!r} has an empty part: write properties.total")
     return names.column_name(*(re.sub(r"\*+", _STAR, key.strip()) for key in keys)).replace(_STAR, "*")
+
+
+def _rudder_column(path: str) -> str:
+    if not re.fullmatch(r"[a-z0-9_*]+", path):
+        raise ValueError(f"{path!r} is not a column: write it as in the lake, say order_total or context_*")
+    return path
+
+
+SEGMENT = Dialect(_column, SEGMENT_TYPES)
+RUDDERSTACK = Dialect(_rudder_column, RUDDER_TYPES)
 
 
 def _matches(pattern: str, name: str) -> bool:
@@ -82,19 +106,21 @@ class TypeRules:
     """What decides about the type of a new column."""
 
     declared: tuple[Declared, ...] = ()
-    numbers_are_decimal: bool = False
+    whole_numbers_too: bool = False  # are of the type of numbers with fractions
+    numbers: ColumnType = ColumnType.DECIMAL  # with fractions
+    fixed: Mapping[str, ColumnType] = field(default_factory=lambda: ENVELOPE_TYPES)  # whatever comes
 
     def decide(self, table: str, column: str, seen: Seen, tallies: Tallies) -> tuple[ColumnType, str | None]:
         """The type of a new column, and the reason where it is not what its values let expect."""
-        if column in ENVELOPE_TYPES:
-            return ENVELOPE_TYPES[column], None
+        if column in self.fixed:
+            return self.fixed[column], None
         for declaration in self.declared:
             if declaration.fits(table, column):
                 return declaration.type, f"declared: {declaration}"
-        kind = infer(seen)
-        if kind is ColumnType.BIGINT and self.numbers_are_decimal:
-            return ColumnType.DECIMAL, None
-        return kind, why_text(tallies) if kind is ColumnType.STRING else None
+        kind = infer(seen, self.numbers)
+        if kind is ColumnType.BIGINT and self.whole_numbers_too:
+            return self.numbers, None
+        return kind, why_text(tallies, self.numbers) if kind is ColumnType.STRING else None
 
 
 INFERRED = TypeRules()

@@ -12,9 +12,7 @@ from typing import NamedTuple
 from eventlake.schema.declared import INFERRED, TypeRules
 from eventlake.schema.tallies import Tallies, union
 from eventlake.schema.tallies import joined as joined_tallies
-from eventlake.schema.types import ENVELOPE_TYPES, ColumnType, Seen
-
-_ENVELOPE_ORDER = {name: position for position, name in enumerate(ENVELOPE_TYPES)}
+from eventlake.schema.types import ColumnType, Seen
 
 
 class Column(NamedTuple):
@@ -84,13 +82,14 @@ def evolve(
     table: str = "",
     rules: TypeRules = INFERRED,
 ) -> SchemaChange:
-    """The columns to append. Past the limit, the envelope and then the most used columns come first."""
+    """The columns to append. Past the limit, those of fixed types and then the most used columns come first."""
+    order = {name: position for position, name in enumerate(rules.fixed)}
     new = sorted(
         (name for name in evidence if name not in schema.names),
-        key=lambda name: (name not in ENVELOPE_TYPES, -evidence[name].values, name),
+        key=lambda name: (name not in order, -evidence[name].values, name),
     )
     room = max(0, column_limit - len(schema.columns))
-    in_order = sorted(new[:room], key=lambda name: (_ENVELOPE_ORDER.get(name, len(_ENVELOPE_ORDER)), name))
+    in_order = sorted(new[:room], key=lambda name: (order.get(name, len(order)), name))
     added, reasons = [], {}
     for name in in_order:
         seen = evidence[name]

@@ -15,6 +15,7 @@ MAX_TABLE_LENGTH = 200  # `segment_type=<table>` must stay within the 255 bytes 
 RESCUED_COLUMN = "_rescued_data"
 # These columns drive partitions and deduplication: no other place of an event may fill them.
 OWNED_COLUMNS = {"message_id": "/messageId", "received_at": "/receivedAt"}
+OWNED_PLACES = {name: (place[1:],) for name, place in OWNED_COLUMNS.items()}
 PARTITION_KEYS = frozenset({"year", "month", "day", "hr", "segment_type"})
 # Names that DuckDB gives a meaning of its own wherever they stand before a table.
 RESERVED_DATABASES = frozenset({"information_schema", "memory", "pg_catalog", "system", "temp"})

@@ -6,7 +6,7 @@ Tallies are joined by sum and minimum, so neither order nor split of the events 
 from collections.abc import Iterable
 from typing import NamedTuple
 
-from eventlake.schema.types import Seen
+from eventlake.schema.types import ColumnType, Seen
 
 SAMPLE_LENGTH = 40  # characters of a value that a report may show
 
@@ -39,7 +39,7 @@ def union(tallies: Iterable[Tally]) -> Seen:
     return seen
 
 
-def why_text(tallies: Tallies) -> str | None:
+def why_text(tallies: Tallies, numbers: ColumnType = ColumnType.DECIMAL) -> str | None:
     """Why a column became text though most of its values are of another type; None if text was to be expected."""
     whole = sum(tally.values for tally in tallies)
     for kinds, word in _TYPED:
@@ -47,7 +47,7 @@ def why_text(tallies: Tallies) -> str | None:
         odd = sum(tally.values for tally in others)
         if 0 < odd < whole - odd:
             example = max(others, key=lambda tally: tally.values)
-            what = "too large for decimal(38,6)" if example.seen is Seen.HUGE else f"not {word}"
+            what = f"too large for {numbers.value}" if example.seen is Seen.HUGE else f"not {word}"
             return f"text because {odd:,} of {whole:,} values {'is' if odd == 1 else 'are'} {what}: {example.sample}"
     return None
 

@@ -1,4 +1,4 @@
-"""The five column types of the lake, and which one a column gets from the values that were seen.
+"""The column types of the lake, and which one a column gets from the values that were seen.
 
 What was seen is a set (`Seen`), joined by union: neither the order of the events nor the way they are
 split over tasks can change the type that follows from it.
@@ -17,7 +17,8 @@ class ColumnType(Enum):
 
     BIGINT = "bigint"
     BOOLEAN = "boolean"
-    DECIMAL = "decimal(38,6)"
+    DECIMAL = "decimal(38,6)"  # of numbers in Segment's dialect
+    DOUBLE = "double"  # of numbers in RudderStack's
     STRING = "string"
     TIMESTAMP = "timestamp"
 
@@ -39,9 +40,14 @@ def _arrow_types() -> "dict[ColumnType, pa.DataType]":
         ColumnType.BIGINT: pa.int64(),
         ColumnType.BOOLEAN: pa.bool_(),
         ColumnType.DECIMAL: pa.decimal128(38, 6),
+        ColumnType.DOUBLE: pa.float64(),
         ColumnType.STRING: pa.string(),
         ColumnType.TIMESTAMP: pa.timestamp("us", tz="UTC"),
     }
+
+
+SEGMENT_TYPES = tuple(kind for kind in ColumnType if kind is not ColumnType.DOUBLE)
+RUDDER_TYPES = tuple(kind for kind in ColumnType if kind is not ColumnType.DECIMAL)
 
 
 class Seen(Flag):
@@ -57,18 +63,16 @@ class Seen(Flag):
     NESTED = 64  # an array, or an object too deep to flatten; kept as JSON text
 
 
-_TYPE_OF: dict[Seen, ColumnType] = {
-    Seen.INTEGER: ColumnType.BIGINT,
-    Seen.NUMBER: ColumnType.DECIMAL,
-    Seen.INTEGER | Seen.NUMBER: ColumnType.DECIMAL,
-    Seen.BOOLEAN: ColumnType.BOOLEAN,
-    Seen.TIMESTAMP: ColumnType.TIMESTAMP,
-}
+def infer(seen: Seen, numbers: ColumnType = ColumnType.DECIMAL) -> ColumnType:
+    """The narrowest type that holds everything seen; any mix but whole numbers and fractions is text.
 
-
-def infer(seen: Seen) -> ColumnType:
-    """The narrowest type that holds everything seen; any mix but whole numbers and fractions is text."""
-    return _TYPE_OF.get(seen, ColumnType.STRING)
+    Numbers with fractions are of the type that the dialect has for them.
+    """
+    if seen is Seen.INTEGER:
+        return ColumnType.BIGINT
+    if seen in (Seen.NUMBER, Seen.INTEGER | Seen.NUMBER):
+        return numbers
+    return {Seen.BOOLEAN: ColumnType.BOOLEAN, Seen.TIMESTAMP: ColumnType.TIMESTAMP}.get(seen, ColumnType.STRING)
 
 
 # The envelope of Segment's spec has known types; one odd first event must not decide about `user_id` for ever.

@@ -3,7 +3,7 @@
 from eventlake.schema.names import RESCUED_COLUMN
 from eventlake.sync.jobs import Job
 from eventlake.sync.outcome import Outcome
-from eventlake.sync.plan import TablePlan, plan
+from eventlake.sync.plan import TablePlan, plan, with_discards
 from eventlake.sync.state import LakeState
 
 
@@ -22,7 +22,7 @@ def still_holding(job: Job, outcome: Outcome, before: LakeState, now: LakeState)
         return None
     if not {file.path for file in before.data_files} <= {file.path for file in now.data_files}:
         return None
-    plans = plan(job, now, outcome.staged, outcome.kept)
+    plans = with_discards(plan(job, now, outcome.staged, outcome.kept), job, now, outcome.published)
     for old, new in zip(outcome.plans, plans, strict=True):
         if not _types(old).items() <= _types(new).items():
             return None

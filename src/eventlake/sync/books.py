@@ -80,16 +80,25 @@ def close(staged: Staged, kept: Kept, published: Iterable[Published]) -> Account
                 checksum=rows.checksum,
             )
     written: dict[str, int] = {}
-    for part in published:
+    parts = list(published)
+    for part in parts:
         written[part.table_key] = written.get(part.table_key, 0) + part.rows
     accounts = Accounts(files, kept.tables, written)
-    wrong = list(_errors(accounts, kept))
+    wrong = [*_errors(accounts, kept), *_discard_errors(parts)]
     if wrong:
         raise InternalError(
             "the books of this run do not balance, so nothing was published: " + "; ".join(wrong[:5]),
             fix="run it again; if it happens twice, report it with this message",
         )
     return accounts
+
+
+def _discard_errors(published: Iterable[Published]) -> Iterator[str]:
+    """Where a dialect has a table of discarded values, each value that was rescued has a row in it."""
+    for part in published:
+        rows = sum(file.rows for file in part.discards)
+        if part.discards and rows != part.rescued.total():
+            yield f"table {part.table_key}: {part.rescued.total()} values rescued, but {rows} discards written"
 
 
 def _errors(accounts: Accounts, kept: Kept) -> Iterator[str]:

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 
 from eventlake.errors import InternalError, InvalidSettingsError
 from eventlake.lake import ids
-from eventlake.lake.dialects import Route, all_routes
+from eventlake.lake.routes import Route
 from eventlake.sync.discover import Found
 from eventlake.sync.index import Index, Reindexed, with_index
 from eventlake.sync.shares import dedupe_shares
@@ -89,10 +89,10 @@ def _decided(work: Work, state: LakeState, found: Found, staged: Staged, index: 
         return Kept(reindexed=made)
     sound = {file.path for file in index.sound}
     searched = [file.path for file in found.searched if file.path in sound]
-    routes = all_routes(job.connection.dialect, frozenset(state.tables.keys() | staged.tables.keys()))
+    routes = job.connection.dialect.routes(frozenset(state.tables.keys() | staged.tables.keys()))
     is_about_tables = job.scope is not None and job.scope.table_keys is not None
     context = DedupeContext(
-        run_id=work.run_id,
+        folder=work.folder,
         storage=work.lake.storage,
         mode=job.mode,
         id_segments=tuple(staged.id_segments),

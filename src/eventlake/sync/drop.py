@@ -13,7 +13,6 @@ from eventlake.control.admission import Decisions, DroppedTable
 from eventlake.control.ledger import Entry, IndexFile, TableFiles
 from eventlake.errors import NotFoundError
 from eventlake.lake import ids
-from eventlake.lake.dialects import all_routes
 from eventlake.reports import report
 from eventlake.reports.words import count
 from eventlake.sync.books import Books
@@ -35,6 +34,7 @@ def manifest_of_drop(work: Work, state: LakeState, table_key: str, head: report.
     )
     finish_ns = lake.clock.now_ns()
     files = [file for file in state.data_files if file.table_key == table_key]
+    discards = [file.path for file in state.data_files if file.owner == table_key]
     rows = sum(file.rows for file in files)
     nothing = {"files": 0, "bytes": 0, "dropped_rows": rows}
     books = {"staged": 0, **Books().as_report()}
@@ -62,7 +62,10 @@ def manifest_of_drop(work: Work, state: LakeState, table_key: str, head: report.
         source_id=connection.source.id,
         at=finish_ns // 1000,
         report=report.finished(head, finish_ns, [line], extra),
-        files=[TableFiles(table_key, removed=[file.path for file in files])],
+        files=[
+            TableFiles(table_key, removed=[file.path for file in files]),
+            *([TableFiles(str(connection.dialect.discards), removed=discards)] if discards else ()),
+        ],
         index_files=[*index.gained.values(), *index.taken],
         removed_index_files=index.removed,
         decisions=Decisions(dropped=[DroppedTable(table_key, rows, head.run_id, finish_ns // 1000)]),
@@ -86,10 +89,10 @@ def _index_without(work: Work, state: LakeState, table_key: str, index: Index, m
 
     A file keeps its time, by which copies are looked for.
     """
-    storage, writer = work.lake.storage, IdWriter(work.lake.storage, work.run_id)
+    storage, writer = work.lake.storage, IdWriter(work.lake.storage, work.folder)
     shorter = {
         ids.route_hash(route): tuple(key for key in route if key != table_key)
-        for route in all_routes(work.job.connection.dialect, frozenset(state.tables))
+        for route in work.job.connection.dialect.routes(frozenset(state.tables))
         if table_key in route
     }
 
@@ -125,7 +128,11 @@ def _index_without(work: Work, state: LakeState, table_key: str, index: Index, m
     # What is left of a run's index is no longer what the run reported: all of it belongs to the drop.
     runs = {file.run_id for file in changed}
     return _Index(
-        named([(part, at) for part, at in parts if part], work.job.connection.source.id, work.run_id),
+        named(
+            [(part, at) for part, at in parts if part],
+            f"{work.lake.folders.index}/source={work.job.connection.source.id}",
+            work.run_id,
+        ),
         [file for file in whole if file.run_id in runs],
         [file.path for file in changed],
         made,

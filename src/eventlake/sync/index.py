@@ -11,8 +11,7 @@ from typing import NamedTuple, TypeVar
 from eventlake.control.ledger import IndexFile, LakeFile
 from eventlake.errors import DamagedIdsError
 from eventlake.lake import ids
-from eventlake.lake.dialects import all_routes
-from eventlake.lake.layout import DAY, INDEX
+from eventlake.lake.layout import DAY
 from eventlake.sync.work import Work
 from eventlake.tasks import examine
 from eventlake.tasks.id_files import NewIds
@@ -77,11 +76,11 @@ class Reindexed(NamedTuple):
         return max(file.synced_at for file in self.replaced)
 
 
-def named(parts: Iterable[tuple[NewIds, int]], source_id: str, run_id: str) -> dict[str, IndexFile]:
+def named(parts: Iterable[tuple[NewIds, int]], folder: str, run_id: str) -> dict[str, IndexFile]:
     """The files that the index gains from parts and their times, by the names they have in the staging folder."""
     return {
         part.path: IndexFile(
-            path=f"{INDEX}/source={source_id}/{run_id}-{number}.ids",
+            path=f"{folder}/{run_id}-{number}.ids",
             run_id=run_id,
             messages=part.messages,
             checksum=f"{part.checksum:032x}",
@@ -94,16 +93,19 @@ def named(parts: Iterable[tuple[NewIds, int]], source_id: str, run_id: str) -> d
 ROWS_PER_TASK = 1_000_000
 
 
-def reindex_tasks(files: Iterable[LakeFile], rows_per_task: int = ROWS_PER_TASK) -> list[list[Unindexed]]:
+def reindex_tasks(
+    files: Iterable[LakeFile], partition_width: int, rows_per_task: int = ROWS_PER_TASK
+) -> list[list[Unindexed]]:
     """Data files in groups of about so many rows, those of a partition together."""
     tasks: list[list[Unindexed]] = []
     room, last = 0, None
-    for file in sorted(files, key=lambda file: (file.partition, file.path)):
-        if room <= 0 and file.partition != last:
+    of_messages = ((file.first_received // partition_width, file) for file in files if not file.owner)
+    for partition, file in sorted(of_messages, key=lambda one: (one[0], one[1].path)):
+        if room <= 0 and partition != last:
             tasks.append([])
             room = rows_per_task
         tasks[-1].append(Unindexed(file.path, file.table_key))
-        room, last = room - file.rows, file.partition
+        room, last = room - file.rows, partition
     return tasks
 
 
@@ -128,21 +130,22 @@ def _reindexed(work: Work, index: Index, data_files: Sequence[LakeFile]) -> Rein
     if not index.lost:
         return Reindexed()
     files = data_files or work.lake.ledger.data_files(work.job.connection.source.id)  # damage shows when it is read
-    routes = all_routes(work.job.connection.dialect, frozenset(file.table_key for file in files))
+    dialect = work.job.connection.dialect
+    routes = dialect.routes(frozenset(file.table_key for file in files))
     context = ReindexContext(
-        work.run_id,
+        work.folder,
         work.lake.storage,
+        dialect,
         tuple(file.path for file in index.sound),
         tuple(sorted(route for route in routes if len(route) > 1)),
     )
-    parts = work.spread("reindex", reindex, context, reindex_tasks(files))
+    parts = work.spread("reindex", reindex, context, reindex_tasks(files, dialect.date_partition.width))
     return Reindexed(tuple(part for part in parts if part), tuple(index.lost))
 
 
 def _checked(work: Work, index: Index) -> Index:
     """The index after every file of it was read: what is damaged in it counts as lost."""
-    width = work.job.connection.settings.date_partition.width
-    context = examine.ExamineContext(work.lake.storage, work.lake.archive, width)
+    context = examine.ExamineContext(work.lake.storage, work.lake.archive, work.job.connection.dialect)
     all_seen = work.spread("check", examine.examine_index, context, [file.path for file in index.sound])
     sound = {
         file

@@ -3,7 +3,6 @@
 from dataclasses import dataclass, field, replace
 
 from eventlake.control.connections import Connection
-from eventlake.control.settings import FIXED_ONCE_LOADED
 from eventlake.errors import InvalidSettingsError
 from eventlake.events.instants import FIRST, LAST
 from eventlake.schema.types import ColumnType
@@ -55,7 +54,7 @@ def replay(
     connection: Connection, start: int | None, stop: int | None, table_keys: frozenset[str] | None = None
 ) -> Job:
     """Write again, from the archive, what was received in [start, stop): whole partitions; None is no bound."""
-    width = connection.settings.date_partition.width
+    width = connection.dialect.date_partition.width
     first = FIRST if start is None else start // width * width
     end = LAST + 1 if stop is None else -(-stop // width) * width
     return Job(connection, Mode.REPLAY, Scope(first, end, table_keys), asked_from=start, asked_to=stop)
@@ -95,9 +94,8 @@ def as_saved(job: Job, saved: Connection) -> Job:
     """The job with the settings that its connection has now: another run may have changed them meanwhile."""
     if job.mode is Mode.REBUILD:
         return job  # it brings its own
-    changed = [
-        name for name in FIXED_ONCE_LOADED if getattr(saved.settings, name) != getattr(job.connection.settings, name)
-    ]
+    now, before = saved.settings, job.connection.settings
+    changed = [name for name in now.fixed_once_loaded if getattr(now, name) != getattr(before, name)]
     if changed and job.scope is not None:  # which was made for the partitions of before
         raise InvalidSettingsError(
             f"{', '.join(changed)} of {saved.name!r} changed after this was asked for",

@@ -9,7 +9,6 @@ from eventlake.commit.manifest import Manifest, Noted
 from eventlake.control.admission import Decisions, remembered
 from eventlake.control.ledger import Entry, IndexFile, LakeFile, LoadedFile, TableFiles
 from eventlake.errors import InternalError
-from eventlake.lake.layout import QUARANTINE
 from eventlake.reports import report
 from eventlake.schema.evolve import Column
 from eventlake.schema.names import RESCUED_COLUMN
@@ -31,14 +30,14 @@ def manifest_of(
 ) -> Manifest:
     """All that the run will do to the lake."""
     run_id, source_id, at = head.run_id, job.connection.source.id, finish_ns // 1000
+    folders = job.connection.dialect.folders
     index = _index(job, outcome, run_id, at)
     # The lines that a replay cannot read were put aside when they came first.
     bad_lines = [] if job.is_replay else outcome.staged.quarantine
     quarantine = {
-        path: f"{QUARANTINE}/source={source_id}/run_id={run_id}/{number}.parquet"
+        path: f"{folders.quarantine}/source={source_id}/run_id={run_id}/{number}.parquet"
         for number, path in enumerate(bad_lines)
     }
-    data = [file for part in outcome.published for file in part.files]
     tables = _table_changes(state, job, outcome)
     after = state.tables.keys() | {change.table_key for change in tables}
     lines = report.finished(head, finish_ns, _table_lines(job, partitions, outcome), _extra(job, outcome, len(after)))
@@ -57,7 +56,7 @@ def manifest_of(
         base=state.last_run,
     )
     moves = [
-        *((file.written, file.path) for file in data),
+        *((file.written, file.path) for file in outcome.data_files),
         *((written, file.path) for written, file in index.items()),
         *quarantine.items(),
     ]
@@ -75,9 +74,9 @@ def manifest_of(
 def _table_files(source_id: str, run_id: str, outcome: Outcome) -> list[TableFiles]:
     """The data files that each table gains and loses."""
     files: dict[str, TableFiles] = {}
-    for part in outcome.published:
-        of_table = files.setdefault(part.table_key, TableFiles(part.table_key))
-        of_table.added += [
+    for file in outcome.data_files:
+        of_table = files.setdefault(file.table_key, TableFiles(file.table_key))
+        of_table.added.append(
             LakeFile(
                 path=file.path,
                 source_id=source_id,
@@ -89,9 +88,9 @@ def _table_files(source_id: str, run_id: str, outcome: Outcome) -> list[TableFil
                 first_received=file.first_received,
                 last_received=file.last_received,
                 run_id=run_id,
+                owner=file.owner,
             )
-            for file in part.files
-        ]
+        )
     for old in outcome.replaced:
         files.setdefault(old.table_key, TableFiles(old.table_key)).removed.append(old.path)
     return [files[key] for key in sorted(files) if files[key].added or files[key].removed]
@@ -113,7 +112,7 @@ def _index(job: Job, outcome: Outcome, run_id: str, now: int) -> dict[str, Index
     if job.mode is not Mode.REBUILD:  # which makes the whole index anew
         again = outcome.kept.reindexed
         parts += [(part, again.synced_at) for part in again.parts]
-    return named(parts, job.connection.source.id, run_id)
+    return named(parts, f"{job.connection.dialect.folders.index}/source={job.connection.source.id}", run_id)
 
 
 def _replaced_index(job: Job, state: LakeState, outcome: Outcome) -> list[str]:
@@ -170,7 +169,7 @@ def _table_changes(state: LakeState, job: Job, outcome: Outcome) -> list[TableCh
                 partition_keys=dialect.date_partition.keys,
                 added=added,
                 retyped=tuple(job.new_types.get(name, {}).items()),
-                partitions=tuple(sorted(partitions.get(name, ()))),
+                partitions=tuple(values for values in sorted(partitions.get(name, ())) if values),
                 anew=job.mode is Mode.REBUILD,
             )
         )
@@ -196,7 +195,7 @@ def _table_lines(job: Job, partitions: Partitions, outcome: Outcome) -> list[rep
         if not written and not count.duplicates:
             continue
         known = () if job.mode is Mode.REBUILD else partitions.get(plan.table_key, ())
-        new = sorted(written.difference(known))
+        new = sorted(values for values in written.difference(known) if values)
         extra: dict[str, Any] = {
             "books": {
                 "staged": count.loaded + count.duplicates,
@@ -221,7 +220,7 @@ def _table_lines(job: Job, partitions: Partitions, outcome: Outcome) -> list[rep
         lines.append(
             report.TableLine(
                 table_name=dialect.table_name(plan.table_key),
-                row_count=count.loaded,
+                row_count=sum(part.rows for part in parts) if plan.table_key == dialect.discards else count.loaded,
                 is_new=plan.is_new and bool(written),
                 partitions=[dict(zip(dialect.date_partition.keys, values, strict=True)) for values in new],
                 new_columns=[{"name": c.name, "type": c.type.value} for c in plan.added] if written else [],
@@ -233,15 +232,15 @@ def _table_lines(job: Job, partitions: Partitions, outcome: Outcome) -> list[rep
 
 def _extra(job: Job, outcome: Outcome, tables: int) -> dict[str, Any]:
     """What the report tells of the whole run, beyond Segment's fields."""
-    accounts, published = outcome.accounts, outcome.published
+    accounts = outcome.accounts
     failed = [{"file": count.file.path, "error": count.error} for count in outcome.staged.files if count.error]
     extra: dict[str, Any] = {
         "kind": job.kind,
         "books": accounts.whole.as_report(),
         "files_read": len(accounts.files),
         "rescued": outcome.rescued,
-        "data_files": sum(len(part.files) for part in published),
-        "bytes": sum(file.size for part in published for file in part.files),
+        "data_files": len(outcome.data_files),
+        "bytes": sum(file.size for file in outcome.data_files),
     }
     rewritten = sum(count.rewritten for count in accounts.tables.values())
     again = outcome.reindexed(job)

@@ -3,6 +3,7 @@
 from typing import NamedTuple
 
 from eventlake.control.ledger import LakeFile
+from eventlake.lake.parquet import DataFile
 from eventlake.sync.books import Accounts
 from eventlake.sync.dedupe import Kept
 from eventlake.sync.discover import Found
@@ -29,7 +30,14 @@ class Outcome(NamedTuple):
         found: dict[str, list[Published]] = {}
         for part in self.published:
             found.setdefault(part.table_key, []).append(part)
+            for file in part.discards:
+                found.setdefault(file.table_key, []).append(Published(file.table_key, [file], file.rows))
         return found
+
+    @property
+    def data_files(self) -> list[DataFile]:
+        """All that were written."""
+        return [file for part in self.published for file in (*part.files, *part.discards)]
 
     @property
     def partitions(self) -> dict[str, set[tuple[str, ...]]]:

@@ -29,7 +29,7 @@ def publish(work: Work, state: LakeState, plans: Sequence[TablePlan], staged: St
         keep_rounded=job.connection.settings.rescue_rounded,
         sizes=work.sizes.publish,
     )
-    carried, replaced = kept.carried_tables, _paths_by_table(state.replaced_files(job))
+    carried, replaced = kept.carried_tables, _paths_by_table(state.replaced_files(job))  # discards are made anew
     tables = [
         (
             _share(work, state, plan, kept, replaced if plan.table_key in carried else {}),

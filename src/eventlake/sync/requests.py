@@ -6,7 +6,6 @@ from eventlake.catalog.base import CatalogTable
 from eventlake.control.connections import Connection, Connections
 from eventlake.control.leases import Lane
 from eventlake.errors import InvalidSettingsError, NotFoundError
-from eventlake.events.envelope import CALLS
 from eventlake.reports.words import count
 from eventlake.schema.types import ColumnType
 from eventlake.sync import jobs
@@ -71,7 +70,7 @@ def _tables_of(lake: Lake, connection: Connection, events: Sequence[str]) -> fro
     known = {table.table_key for table in lake.catalog.tables(connection.source.id)}
     wanted: set[str] = set()
     for event in events:
-        names = {connection.dialect.event_table(event), *({event} & CALLS)} & known
+        names = {connection.dialect.event_table(event), *connection.dialect.tables_of_call(event)} & known
         if not names:
             raise NotFoundError(f"{connection.name} has no table for the event {event!r}", fix="see `eventlake tables`")
         wanted |= names
@@ -81,28 +80,40 @@ def _tables_of(lake: Lake, connection: Connection, events: Sequence[str]) -> fro
 def retype(lake: Lake, name: str, column: str, new_type: str) -> Job | None:
     """Give a column another type; None if it has that type already."""
     table, kind = table_named(lake, name), ColumnType.named(new_type)
-    if kind is None:
+    connection = _owner(lake, table)
+    types = connection.settings.declarations.types
+    if kind is None or kind not in types:
         raise InvalidSettingsError(
-            f"{new_type!r} is not a column type", fix=f"use one of {', '.join(k.value for k in ColumnType)}"
+            f"{new_type!r} is not a column type", fix=f"use one of {', '.join(k.value for k in types)}"
         )
+    _refuse_discards(connection, table)
     if column not in table.schema.names or column.startswith("_"):
         raise NotFoundError(
             f"{name} has no column {column!r} whose type could change",
             fix=f"see `eventlake describe {name}`",
         )
-    if column in ("message_id", "received_at"):
+    if column in connection.dialect.columns(table.table_key).always:
         raise InvalidSettingsError(
             f"{column} must keep its type: deduplication and partitions need it", fix="choose another column"
         )
     if next(c.type for c in table.schema.columns if c.name == column) is kind:
         return None
-    return jobs.retype(_owner(lake, table), table.table_key, column, kind)
+    return jobs.retype(connection, table.table_key, column, kind)
 
 
 def drop(lake: Lake, name: str) -> Job:
     """Take a table out of the lake, and keep its events out."""
     table = table_named(lake, name)
-    return jobs.drop(_owner(lake, table), table.table_key)
+    connection = _owner(lake, table)
+    _refuse_discards(connection, table)
+    return jobs.drop(connection, table.table_key)
+
+
+def _refuse_discards(connection: Connection, table: CatalogTable) -> None:
+    if table.table_key == connection.dialect.discards:
+        raise InvalidSettingsError(
+            f"{table.name} is made from the other tables: it is as they are", fix="name the table that they are from"
+        )
 
 
 def allow(lake: Lake, connection: Connection, names: Sequence[str] | None) -> Job:

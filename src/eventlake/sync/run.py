@@ -37,7 +37,7 @@ from eventlake.sync.drop import manifest_of_drop
 from eventlake.sync.jobs import Job
 from eventlake.sync.manifest_of import manifest_of
 from eventlake.sync.outcome import Outcome
-from eventlake.sync.plan import plan
+from eventlake.sync.plan import plan, with_discards
 from eventlake.sync.publish import publish
 from eventlake.sync.stage import stage
 from eventlake.sync.state import LakeState, read_state
@@ -92,6 +92,7 @@ def _produced(work: Work, state: LakeState) -> Outcome:
     plans = plan(work.job, state, staged, kept)
     published = publish(work, state, plans, staged, kept)
     accounts = books.close(staged, kept, published)
+    plans = with_discards(plans, work.job, state, published)
     return Outcome(found, staged, kept, plans, published, accounts, state.replaced_files(work.job))
 
 
@@ -163,7 +164,7 @@ def _begin(lake: Lake, job: Job) -> report.RunHead:
         workspace_id=lake.workspace_id,
         source_id=job.connection.source.id,
         run_id=run_id,
-        database=job.connection.settings.database,
+        database=job.connection.database,
         start_ns=started_ns,
         is_replay=job.is_replay,
         replay_from=job.asked_from,

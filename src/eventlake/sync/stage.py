@@ -58,7 +58,7 @@ def stage(work: Work, state: LakeState, found: Found) -> Staged:
     job = work.job
     settings = job.connection.settings
     context = StageContext(
-        run_id=work.run_id,
+        folder=work.folder,
         storage=work.lake.storage,
         archive=work.lake.archive,
         dialect=job.connection.dialect,

@@ -7,7 +7,6 @@ from eventlake.catalog.base import CatalogTable
 from eventlake.control.admission import RefusedTable
 from eventlake.control.ledger import LakeFile
 from eventlake.errors import InvalidSettingsError
-from eventlake.lake.layout import INDEX
 from eventlake.schema.evolve import TableSchema
 from eventlake.schema.names import RESCUED_COLUMN
 from eventlake.sync.index import Index, found_sound
@@ -50,14 +49,14 @@ class LakeState:
         return [
             file
             for file in self.data_files
-            if scope.start <= file.first_received < scope.stop and scope.has_table(file.table_key)
+            if scope.start <= file.first_received < scope.stop and scope.has_table(file.owner or file.table_key)
         ]
 
 
 def read_state(lake: Lake, job: Job) -> LakeState:
     source_id = job.connection.source.id
-    taken = lake.catalog.prepare(job.connection.settings.database)
-    stored = {file.path: file.size for file in lake.storage.files(f"{INDEX}/source={source_id}")}
+    taken = lake.catalog.prepare(job.connection.database)
+    stored = {file.path: file.size for file in lake.storage.files(f"{lake.folders.index}/source={source_id}")}
     index = found_sound(lake.ledger.index_files(source_id), stored)
     looks_at_data = job.is_replay or job.dropped is not None or index.lost
     return LakeState(
@@ -74,9 +73,11 @@ def read_state(lake: Lake, job: Job) -> LakeState:
 def _dropped(lake: Lake, job: Job) -> frozenset[str]:
     names = frozenset(table.table_key for table in lake.admission.dropped(job.connection.source.id))
     saved = lake.workspace.connections.of_table(lake.name, job.connection.source.id).settings
-    if names and saved.table_naming is not job.connection.settings.table_naming:
+    wanted = job.connection.settings
+    other = [name for name in saved.of_table_keys if getattr(saved, name) != getattr(wanted, name)]
+    if names and other:
         raise InvalidSettingsError(
-            f"with another table_naming, the rules that keep {len(names)} dropped tables out would not hold",
+            f"with another {' and '.join(other)}, the rules that keep {len(names)} dropped tables out would not hold",
             fix="let those tables in first, and drop them again under their new names: `eventlake drop --list`",
         )
     return names - job.allowed

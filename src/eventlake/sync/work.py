@@ -32,6 +32,11 @@ class Work:
     run_id: str
     sizes: Sizes
 
+    @property
+    def folder(self) -> str:
+        """Where the run stages."""
+        return self.lake.folders.of_run(self.run_id)
+
     def spread(
         self, step: str, function: Callable[[Context, Task], Result], context: Context, tasks: Sequence[Task]
     ) -> list[Result]:

@@ -13,13 +13,11 @@ from typing import ParamSpec
 
 from eventlake.lake.dialects import Dialect
 from eventlake.lake.ids import Share
-from eventlake.lake.layout import STAGE
 from eventlake.lake.parquet import DataFile
 from eventlake.lake.segments import unpacked
-from eventlake.schema.names import MAX_COLUMN_LENGTH, MAX_TABLE_LENGTH
 from eventlake.tasks.counts import largest
 from eventlake.tasks.dedupe import DedupeContext, DedupeResult
-from eventlake.tasks.examine import Difference, ExamineContext, FileSeen, IndexSeen, Nameless, Suspect
+from eventlake.tasks.examine import Difference, ExamineContext, FileSeen, IndexSeen, Nameless, Suspect, TableFile
 from eventlake.tasks.id_files import NewIds
 from eventlake.tasks.publish import PublishContext, Published, TableShare
 from eventlake.tasks.reindex import ReindexContext, Unindexed
@@ -30,30 +28,30 @@ P = ParamSpec("P")
 _LARGEST = (1 << 63) - 1  # that a database holds
 _CHECKSUMS = 1 << 128
 _DIGEST = re.compile(r"[0-9a-f]{32}")
-_TABLE = re.compile(rf"[a-z0-9_]{{1,{MAX_TABLE_LENGTH}}}")
-_COLUMN = re.compile(rf"[a-z0-9_]{{1,{MAX_COLUMN_LENGTH}}}")
+_NAME = re.compile(r"[a-z0-9_]+")  # of a table or a column
 _STAGED = re.compile(r"[a-z]+-[0-9a-f]{32}(\.parquet)?")
 _DATA = re.compile(r"data/[0-9a-f]{32}/(?P<name>(?P<run>[0-9]+)-[0-9a-f]{16}-[0-9]{1,9}\.parquet)")
 
 
-def is_staged(path: str, run_id: str) -> bool:
-    """Whether a path is one that tasks of this run give to what they write between the steps."""
-    folder, _, name = path.rpartition("/")
-    return folder == f"{STAGE}/{run_id}" and _STAGED.fullmatch(name) is not None
+def is_staged(path: str, folder: str) -> bool:
+    """Whether a path is one that tasks of the run with this folder give to what they write between the steps."""
+    place, _, name = path.rpartition("/")
+    return place == folder and _STAGED.fullmatch(name) is not None
 
 
 def is_data_file(file: DataFile, run_id: str, dialect: Dialect) -> bool:
     """Whether a data file is in the run's staging folder, and will be where the layout puts what it holds."""
-    prefix = f"{STAGE}/{run_id}/"
+    prefix = f"{dialect.folders.of_run(run_id)}/"
     written = _DATA.fullmatch(file.written.removeprefix(prefix)) if file.written.startswith(prefix) else None
     if written is None or written["run"] != run_id:
         return False
     layout = dialect.date_partition
+    number = file.first_received // layout.width
     try:
-        values = layout.values(file.first_received // layout.width)
+        values, folder = layout.values(number), layout.folder(number)
     except OverflowError:  # no such year
         return False
-    place = f"{dialect.location(file.table_key)}/{layout.folder(values)}/{written['name']}"
+    place = f"{dialect.location(file.table_key)}/{folder}/{written['name']}"
     return file.partition == values and file.path == place and file.first_received <= file.last_received
 
 
@@ -80,10 +78,10 @@ def stage(context: StageContext, files: Sequence[RawFile], result: StageResult) 
         return
     if not result.news.keys() <= set(tables):
         yield "it tells of tables of which it has no rows"
-    yield from _names(_TABLE, (*tables, *result.refused_tables))
+    yield from _names((*tables, *result.refused_tables), context.dialect.longest_table)
     yield from _counts(*result.refused_tables.values())
     for table in result.news.values():
-        yield from _names(_COLUMN, table.evidence)
+        yield from _names(table.evidence, context.dialect.longest_column)
         yield from _counts(*(sighting.values for sighting in table.evidence.values()))
         yield from _counts(*(tally.values for sighting in table.evidence.values() for tally in sighting.tallies))
         yield from _instants(*table.hours)
@@ -91,7 +89,7 @@ def stage(context: StageContext, files: Sequence[RawFile], result: StageResult) 
     for ids in result.id_segments:
         paths.append(ids.path)
         yield from _counts(*ids[1:])
-    yield from _staged(paths, context.run_id)
+    yield from _staged(paths, context.folder)
 
 
 @_first
@@ -101,7 +99,7 @@ def dedupe(context: DedupeContext, _: Share, result: DedupeResult) -> Iterator[s
         paths.append(result.new_ids.path)
         yield from _counts(result.new_ids.messages)
         yield from _checksums(result.new_ids.checksum)
-    yield from _staged(paths, context.run_id)
+    yield from _staged(paths, context.folder)
     try:
         yield from _counts(largest(result.files), largest(result.routes))
     except ValueError as error:
@@ -115,18 +113,30 @@ def publish(context: PublishContext, shares: Sequence[TableShare], result: Seque
         yield "it is not about the tables that were asked for"
     for part in result:
         yield from _counts(part.rows, *part.rescued.values())
-        yield from _names(_COLUMN, part.rescued)
-        for file in part.files:
+        yield from _names(part.rescued, context.dialect.longest_column)
+        wanted = [(file, part.table_key, "") for file in part.files]
+        wanted += [(file, context.dialect.discards or "", part.table_key) for file in part.discards]
+        for file, table_key, owner in wanted:
             yield from _counts(file.rows, file.size)
             yield from _instants(file.first_received, file.last_received)
-            if file.table_key != part.table_key or not is_data_file(file, context.run_id, context.dialect):
+            is_asked_for = (file.table_key, file.owner) == (table_key, owner)
+            if not is_asked_for or not is_data_file(file, context.run_id, context.dialect):
                 yield f"no data file of this run: {file.written[:200]!r} for {file.path[:200]!r}"
             if not _DIGEST.fullmatch(file.digest):
                 yield f"no digest: {file.digest[:100]!r}"
 
 
 @_first
-def examine_files(_: ExamineContext, paths: Sequence[str], result: Sequence[FileSeen]) -> Iterator[str]:
+def examine_raw(_: ExamineContext, paths: Sequence[str], result: Sequence[FileSeen]) -> Iterator[str]:
+    yield from _seen(paths, result)
+
+
+@_first
+def examine_data(_: ExamineContext, files: Sequence[TableFile], result: Sequence[FileSeen]) -> Iterator[str]:
+    yield from _seen([file.path for file in files], result)
+
+
+def _seen(paths: Sequence[str], result: Sequence[FileSeen]) -> Iterator[str]:
     if [file.path for file in result] != list(paths):
         yield "it is not about the files that were asked for"
     for file in result:
@@ -138,7 +148,7 @@ def examine_files(_: ExamineContext, paths: Sequence[str], result: Sequence[File
 @_first
 def reindex(context: ReindexContext, _: Sequence[Unindexed], result: NewIds | None) -> Iterator[str]:
     if result is not None:
-        yield from _staged([result.path], context.run_id)
+        yield from _staged([result.path], context.folder)
         yield from _counts(result.messages)
         yield from _checksums(result.checksum)
 
@@ -161,15 +171,15 @@ def names_of(_: ExamineContext, nameless: Nameless, result: dict[bytes, str]) ->
         yield "it is not about the messages that were asked for"
 
 
-def _staged(paths: Iterable[str], run_id: str) -> Iterator[str]:
+def _staged(paths: Iterable[str], folder: str) -> Iterator[str]:
     for path in paths:
-        if not is_staged(path, run_id):
+        if not is_staged(path, folder):
             yield f"no file of this run's staging folder: {path[:200]!r}"
 
 
-def _names(allowed: re.Pattern[str], names: Iterable[str]) -> Iterator[str]:
+def _names(names: Iterable[str], longest: int) -> Iterator[str]:
     for name in names:
-        if not allowed.fullmatch(name):
+        if len(name) > longest or not _NAME.fullmatch(name):
             yield f"no name that a table or column gets: {name[:200]!r}"
 
 

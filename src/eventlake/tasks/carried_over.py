@@ -15,12 +15,13 @@ from msgspec import Raw
 
 from eventlake.events import instants
 from eventlake.lake import ids
-from eventlake.lake.dialects import Route
+from eventlake.lake.routes import Route
 from eventlake.lake.staged_rows import StagedRows
 from eventlake.reading import exact_json
 from eventlake.schema import names, rescue
 from eventlake.schema.cast import BESIDE_THE_CELL, REASONS
 from eventlake.schema.cells import Cells
+from eventlake.schema.claims import ColumnRules
 from eventlake.schema.evolve import Column
 from eventlake.schema.kinds import Place, by_kind
 from eventlake.schema.rescue import keys_of
@@ -29,6 +30,7 @@ from eventlake.storage.base import Storage
 
 def carried_rows(
     storage: Storage,
+    rules: ColumnRules,
     routes: Sequence[Route],
     files: Sequence[str],
     columns: Sequence[Column],
@@ -44,14 +46,14 @@ def carried_rows(
     for file in files:
         with storage.open_input(file) as source:
             for batch in pq.ParquetFile(source).iter_batches(batch_size=at_once):
-                rows = [row for row in batch.to_pylist() if _name(row) in wanted]
+                rows = [row for row in batch.to_pylist() if _name(row, rules) in wanted]
                 if rows:
-                    yield _staged(rows, pointers)
+                    yield _staged(rows, pointers, rules)
 
 
-def _name(row: dict[str, Any]) -> tuple[bytes, int]:
+def _name(row: dict[str, Any], rules: ColumnRules) -> tuple[bytes, int]:
     """What tells a row from all others of its table: a message may be there twice, received at two times."""
-    return ids.message_hash(row["message_id"]), instants.micros_of(row["received_at"])
+    return ids.message_hash(row[rules.message_column]), instants.micros_of(row["received_at"])
 
 
 def _wanted(storage: Storage, paths: Sequence[str], routes: Sequence[Route]) -> set[tuple[bytes, int]]:
@@ -67,14 +69,14 @@ def _wanted(storage: Storage, paths: Sequence[str], routes: Sequence[Route]) -> 
     return found
 
 
-def _staged(rows: list[dict[str, Any]], pointers: dict[str, str]) -> StagedRows:
+def _staged(rows: list[dict[str, Any]], pointers: dict[str, str], rules: ColumnRules) -> StagedRows:
     received = [instants.micros_of(row["received_at"]) for row in rows]
     cells: dict[tuple[str, str], list[Any]] = {}
     still_rescued: list[str | None] = []
     for number, row in enumerate(rows):
         text = row.pop(names.RESCUED_COLUMN, None)
         values = {(name, pointers[name]): _as_sent(value) for name, value in row.items() if value is not None}
-        still_rescued.append(_with_rescued(values, text))
+        still_rescued.append(_with_rescued(values, text, rules))
         for place, value in values.items():
             cells.setdefault(place, [None] * len(rows))[number] = value
     columns = {
@@ -92,14 +94,16 @@ def _as_sent(value: Any) -> Any:
         return value
     if hasattr(value, "tzinfo"):
         return instants.to_text(instants.micros_of(value))
+    if isinstance(value, float):
+        return Raw(repr(value).encode())
     return Raw(format(value, "f").rstrip("0").rstrip(".").encode())  # normalize() would round to 28 digits
 
 
-def _with_rescued(values: dict[tuple[str, str], Any], text: str | None) -> str | None:
+def _with_rescued(values: dict[tuple[str, str], Any], text: str | None, rules: ColumnRules) -> str | None:
     """Give rescued values their cells back; returns the text of those that have none."""
     rest = []
     for entry in exact_json.rescued_in(text) if text else ():
-        name = names.column_name(*keys_of(entry.pointer))
+        name = rules.column_of(tuple(keys_of(entry.pointer)))
         cell = next((key for key in values if key[0] == name), None)
         taken = cell is not None and entry.reason not in BESIDE_THE_CELL
         if taken or entry.reason not in REASONS:

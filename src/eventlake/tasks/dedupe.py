@@ -16,9 +16,8 @@ from typing import Any
 import numpy as np
 
 from eventlake.lake import ids
-from eventlake.lake.dialects import Route
 from eventlake.lake.ids import Ids, Share
-from eventlake.lake.layout import STAGE
+from eventlake.lake.routes import Route
 from eventlake.lake.staging import IdSegment
 from eventlake.storage.base import Storage
 from eventlake.tasks import counts
@@ -33,7 +32,7 @@ from eventlake.tasks.scope import Mode, Scope
 class DedupeContext:
     """What all dedupe tasks of a run share."""
 
-    run_id: str
+    folder: str  # where the run stages
     storage: Storage
     mode: Mode
     id_segments: tuple[IdSegment, ...]
@@ -69,7 +68,7 @@ def dedupe(context: DedupeContext, share: Share) -> DedupeResult:
         carried = rows.take(only_there)
     elif context.mode is Mode.REBUILD:
         carried = rows.take(~np.isin(_hashes(rows), _hashes(staged.take(readable))))
-    write = IdWriter(context.storage, context.run_id)
+    write = IdWriter(context.storage, context.folder)
     return DedupeResult(
         files=_counts(staged, "file", new, again, readable),
         routes=_counts(staged, "route", new, again, readable),
@@ -201,5 +200,5 @@ def _write_dropped(context: DedupeContext, staged: Ids, where: Any, *, new: Any,
     known = ~(new | again)
     if context.scope is not None and (table_keys := context.scope.table_keys) is not None:
         known |= again & ~_takes(staged, (route for route in context.routes if table_keys.issuperset(route)))
-    path = f"{STAGE}/{context.run_id}/dropped-{uuid.uuid4().hex}"
+    path = f"{context.folder}/dropped-{uuid.uuid4().hex}"
     return write_dropped(context.storage, path, where[known], staged["number"][known], again[known])

@@ -13,7 +13,9 @@ import pyarrow.parquet as pq
 from eventlake.archive.reader import Lines, UnreadableFileError, opened, read_lines
 from eventlake.errors import DamagedIdsError
 from eventlake.lake import ids
-from eventlake.lake.dialects import Route
+from eventlake.lake.dialects import Dialect
+from eventlake.lake.discards import ROW_ID
+from eventlake.lake.routes import Route
 from eventlake.reading import exact_json
 from eventlake.storage.base import Storage
 
@@ -24,7 +26,11 @@ EXAMPLES = 10  # message ids that are named where a partition differs
 class ExamineContext:
     storage: Storage
     archive: Storage  # where raw files are
-    partition_width: int
+    dialect: Dialect
+
+    @property
+    def partition_width(self) -> int:
+        return self.dialect.date_partition.width
 
 
 class Messages(NamedTuple):
@@ -50,15 +56,22 @@ def examine_raw(context: ExamineContext, paths: Sequence[str]) -> list[FileSeen]
     return [FileSeen(path, context.archive.digest(path)) for path in paths]
 
 
-def examine_data(context: ExamineContext, paths: Sequence[str]) -> list[FileSeen]:
+class TableFile(NamedTuple):
+    """A data file, and the table whose rows it holds."""
+
+    path: str
+    table_key: str
+
+
+def examine_data(context: ExamineContext, files: Sequence[TableFile]) -> list[FileSeen]:
     seen = []
-    for path in paths:
+    for path, table_key in files:
         digest = context.storage.digest(path)
         if digest is None:
             seen.append(FileSeen(path, None))
             continue
         try:
-            seen.append(FileSeen(path, digest, _sum(_message_ids(context.storage, path))))
+            seen.append(FileSeen(path, digest, _sum(_message_ids(context, path, table_key))))
         except (pa.ArrowInvalid, OSError, KeyError) as error:
             seen.append(FileSeen(path, digest, None, str(error)))
     return seen
@@ -140,7 +153,7 @@ def difference(context: ExamineContext, suspect: Suspect) -> Difference:
     found: dict[bytes, str] = {}
     extra = []
     for path in suspect.data_files:
-        for message_id in _message_ids(context.storage, path):
+        for message_id in _message_ids(context, path, suspect.table_key):
             digest = ids.message_hash(message_id)
             if digest not in expected or digest in found:
                 extra.append(message_id)
@@ -184,9 +197,12 @@ def _index(storage: Storage, path: str) -> ids.Ids:
         return ids.Ids({name: values.copy() for name, values in part.arrays.items()})
 
 
-def _message_ids(storage: Storage, path: str) -> list[str]:
-    with storage.open_input(path) as source:
-        found: list[Any] = pq.read_table(source, columns=["message_id"]).column("message_id").to_pylist()
+def _message_ids(context: ExamineContext, path: str, table_key: str) -> list[str]:
+    """The ids of the messages whose rows these are; of discarded values, the ids of the rows that they are from."""
+    is_of_values = table_key == context.dialect.discards
+    column = ROW_ID if is_of_values else context.dialect.columns(table_key).message_column
+    with context.storage.open_input(path) as source:
+        found: list[Any] = pq.read_table(source, columns=[column]).column(column).to_pylist()
     return found
 
 

@@ -2,7 +2,7 @@
 
 from collections import Counter
 
-from eventlake.lake.dialects import Route
+from eventlake.lake.routes import Route
 from eventlake.tasks.staged import StageContext
 
 NAMES_COUNTED = 10_000  # refused tables that a task can name; anybody with a write key can make up more

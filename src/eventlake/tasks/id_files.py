@@ -4,7 +4,6 @@ import uuid
 from typing import NamedTuple
 
 from eventlake.lake import ids
-from eventlake.lake.layout import STAGE
 from eventlake.storage.base import Storage
 
 
@@ -19,9 +18,9 @@ class NewIds(NamedTuple):
 class IdWriter:
     """Writes files of messages to the staging folder of a run."""
 
-    def __init__(self, storage: Storage, run_id: str) -> None:
+    def __init__(self, storage: Storage, folder: str) -> None:
         self._storage = storage
-        self._folder = f"{STAGE}/{run_id}"
+        self._folder = folder
 
     def index(self, messages: ids.Ids) -> NewIds | None:
         path = self.file(messages, "ids")

@@ -9,25 +9,30 @@ from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from itertools import chain, count, islice
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
 
-from eventlake.lake.dialects import Dialect, Route
-from eventlake.lake.layout import STAGE
+from eventlake.lake.dialects import Dialect
+from eventlake.lake.discards import Discarded, as_table
+from eventlake.lake.ids import Array
 from eventlake.lake.parquet import DataFile, FileSizes, PartitionedWriter
+from eventlake.lake.routes import Route
 from eventlake.lake.segments import Segment, segments_of
 from eventlake.lake.staged_rows import StagedRows, joined
 from eventlake.lake.staging import read_rows
 from eventlake.reading.exact_json import rescued_in
-from eventlake.schema import names, rescue
-from eventlake.schema.cast import NO_ROOM, cast, value_text
+from eventlake.schema import rescue
+from eventlake.schema.cast import NO_ROOM, value_text
 from eventlake.schema.cells import Cells, no_cells, one_of
+from eventlake.schema.claims import ColumnRules
 from eventlake.schema.evolve import Column
-from eventlake.schema.kinds import Place, Typed
+from eventlake.schema.kinds import Kind, Place, Typed
 from eventlake.schema.names import RESCUED_COLUMN
+from eventlake.schema.ranked import Candidate, highest_ranked
 from eventlake.schema.rescue import Rescued
+from eventlake.schema.rudder_columns import UUID_TS
 from eventlake.schema.types import ColumnType
 from eventlake.storage.base import Part, Storage
 from eventlake.tasks.carried_over import carried_rows
@@ -79,6 +84,7 @@ class Published:
     files: list[DataFile] = field(default_factory=list)
     rows: int = 0
     rescued: Counter[str] = field(default_factory=Counter)  # by column
+    discards: list[DataFile] = field(default_factory=list)  # with a row for each of these, if the dialect has such
 
 
 @without_gc
@@ -87,7 +93,7 @@ def publish(context: PublishContext, shares: list[TableShare]) -> list[Published
     give_back()
     dropped = Dropped(context.storage, context.dropped)
     attempt = uuid.uuid4().hex
-    folder = f"{STAGE}/{context.run_id}/data/{attempt}"
+    folder = f"{context.dialect.folders.of_run(context.run_id)}/data/{attempt}"
     # Two tasks with one name would be one file too few: of 16 digits, that does not happen.
     names_of_files = (f"{context.run_id}-{attempt[:16]}-{number}.parquet" for number in count(1))
     segments = [segments_of(share.segments) for share in shares]
@@ -95,10 +101,13 @@ def publish(context: PublishContext, shares: list[TableShare]) -> list[Published
     published = []
     with context.storage.putting() as put:
         for share, own in zip(shares, segments, strict=True):
-            writer = PartitionedWriter(
-                put, context.dialect, share.table_key, folder, names_of_files, sizes=context.sizes.files
+            place, sizes = (folder, names_of_files), context.sizes.files
+            writer = PartitionedWriter(put, context.dialect, share.table_key, *place, sizes=sizes)
+            discards = PartitionedWriter(
+                put, context.dialect, context.dialect.discards or "", *place, owner=share.table_key, sizes=sizes
             )
-            published.append(_publish_table(context, share, zip(own, pieces, strict=False), dropped, writer))
+            staged = zip(own, pieces, strict=False)
+            published.append(_publish_table(context, share, staged, dropped, writer, discards))
     return published
 
 
@@ -129,16 +138,21 @@ def _publish_table(
     staged: Iterable[tuple[Segment, pa.Buffer]],
     dropped: Dropped,
     writer: PartitionedWriter,
+    discards: PartitionedWriter,
 ) -> Published:
     done = Published(share.table_key)
     for rows in _groups(_kept_rows(context, share, staged, dropped), context.sizes):
         done.rows += len(rows)
-        for table in _typed(rows, share, context, done.rescued):
+        rescued = _Rescues(done.rescued)
+        for table in _typed(rows, share, context, rescued):
             writer.write(table)
             del table  # before the next is made
+        if rescued and context.dialect.discards:
+            name, uuid_ts = context.dialect.table_name(share.table_key), context.dialect.constants(context.run_id)
+            discards.write(as_table(rescued.discarded(rows.received), name, uuid_ts[UUID_TS]))
         if len(rows) >= context.sizes.rows_at_once:  # of fewer rows not much is left behind
             give_back()
-    done.files = writer.close()
+    done.files, done.discards = writer.close(), discards.close()
     return done
 
 
@@ -154,6 +168,7 @@ def _kept_rows(
             yield rows
     yield from carried_rows(
         context.storage,
+        context.dialect.columns(share.table_key),
         share.carried_routes,
         share.carry_from,
         share.columns,
@@ -177,15 +192,16 @@ def _groups(parts: Iterator[StagedRows], sizes: PublishSizes) -> Iterator[Staged
         yield joined(group)
 
 
-def _typed(rows: StagedRows, share: TableShare, context: PublishContext, counts: Counter[str]) -> Iterator[pa.Table]:
+def _typed(rows: StagedRows, share: TableShare, context: PublishContext, rescued: "_Rescues") -> Iterator[pa.Table]:
     """Staged rows in the table's columns and their order, in the order in which they were received, some at a time.
 
     They have `_rescued_data` if the table has it, or if it is needed now.
     """
-    rescued = _Rescues(counts)
-    columns = dict(_columns(rows, share, context.keep_rounded, rescued))
+    columns = dict(_columns(rows, share, context, rescued))
     if rows.rescued is not None:
-        rescued.add_staged(rows.rescued)
+        rescued.add_staged(rows.rescued, context.dialect.columns(share.table_key))
+    if rescued and context.dialect.discards:
+        rescued.note_ids(columns["id"], len(rows))
     if rescued or share.rescued_at is not None:
         at = len(columns) if share.rescued_at is None else share.rescued_at
         before, after = (dict(islice(columns.items(), *part)) for part in ((0, at), (at, None)))
@@ -202,27 +218,27 @@ def _typed(rows: StagedRows, share: TableShare, context: PublishContext, counts:
 
 
 def _columns(
-    rows: StagedRows, share: TableShare, keep_rounded: bool, rescued: "_Rescues"
+    rows: StagedRows, share: TableShare, context: PublishContext, rescued: "_Rescues"
 ) -> Iterator[tuple[str, Cells]]:
     """The columns of the table. What does not fit is rescued.
 
     Cells are let go of as they are taken, for they are as large as what is made of them.
     """
+    constants = context.dialect.constants(context.run_id)
     places: dict[str, list[Place]] = {}
     for place in rows.columns:
         places.setdefault(place.column, []).append(place)
     for column in share.columns:
-        found = []
-        for place in places.pop(column.name, []):
-            cells = rows.columns.pop(place)
-            made = cast(Typed(place.kind, cells.values), column.type, keep_rounded=keep_rounded)
-            for misfit in made.misfits:
-                entry = Rescued(place.pointer, misfit.json_text, misfit.reason)
-                rescued.add(cells.row(misfit.row), entry, column.name)
-            found.append(Cells(made.values, cells.rows))
+        found = [Candidate(place, rows.columns.pop(place)) for place in places.pop(column.name, [])]
+        chosen, beaten = highest_ranked(found, context.dialect.columns(share.table_key), column.name, len(rows))
+        for row, entry in beaten:
+            rescued.add(row, entry, column.name)
+        made = [_cells(candidate, column, share, context, rescued) for candidate in chosen]
         if column.name == "received_at":  # also where the event does not tell it: see the stage
-            found = [Cells(pa.array(rows.received).cast(ColumnType.TIMESTAMP.arrow))]
-        yield column.name, one_of(found) if found else no_cells(column.type.arrow)
+            made = [Cells(pa.array(rows.received).cast(ColumnType.TIMESTAMP.arrow))]
+        elif column.name in constants:
+            made = [_repeated(constants[column.name], column.type, len(rows))]
+        yield column.name, one_of(made) if made else no_cells(column.type.arrow)
     for name, refused in places.items():  # columns past the table's limit
         for place in refused:
             cells = rows.columns[place]
@@ -232,28 +248,60 @@ def _columns(
                     rescued.add(cells.row(number), entry, name)
 
 
+def _cells(found: Candidate, column: Column, share: TableShare, context: PublishContext, rescued: "_Rescues") -> Cells:
+    """Values of one place in the type of their column."""
+    place, (values, rows) = found
+    make = context.dialect.maker(share.table_key, column.name)
+    if make and place.kind is Kind.TEXT:
+        texts = values.dictionary_encode()
+        values = pa.array([make(text) for text in texts.dictionary.to_pylist()], pa.string()).take(texts.indices)
+    made = context.dialect.casts.cast(Typed(place.kind, values), column.type, keep_rounded=context.keep_rounded)
+    for misfit in made.misfits:
+        entry = Rescued(place.pointer, misfit.json_text, misfit.reason)
+        rescued.add(found.cells.row(misfit.row), entry, column.name)
+    return Cells(made.values, rows)
+
+
+def _repeated(value: Any, kind: ColumnType, count: int) -> Cells:
+    as_sent = pa.int64() if kind is ColumnType.TIMESTAMP else kind.arrow
+    return Cells(pa.repeat(pa.scalar(value, as_sent), count).cast(kind.arrow))
+
+
 class _Rescues:
     """The rescued values of some rows."""
 
     def __init__(self, counts: Counter[str]) -> None:
-        self._entries: dict[int, list[Rescued]] = {}
+        self._entries: dict[int, list[tuple[Rescued, str]]] = {}  # with the column
+        self._ids: dict[int, str | None] = {}  # of these rows
         self._counts = counts
 
     def __bool__(self) -> bool:
         return bool(self._entries)
 
     def add(self, row: int, entry: Rescued, column: str) -> None:
-        self._entries.setdefault(row, []).append(entry)
+        self._entries.setdefault(row, []).append((entry, column))
         self._counts[column] += 1
 
-    def add_staged(self, texts: Cells) -> None:
+    def add_staged(self, texts: Cells, rules: ColumnRules) -> None:
         """What flattening rescued already."""
         for number, text in enumerate(texts.values.to_pylist()):
             if text is not None:
                 for entry in rescued_in(text):
-                    self.add(texts.row(number), entry, names.column_name(*rescue.keys_of(entry.pointer)))
+                    self.add(texts.row(number), entry, rules.column_of(tuple(rescue.keys_of(entry.pointer))))
+
+    def note_ids(self, ids: Cells, count: int) -> None:
+        rows = sorted(self._entries)
+        found = ids.spread(0, count).take(pa.array(rows)).cast(pa.string()).to_pylist()
+        self._ids = dict(zip(rows, found, strict=True))
 
     def cells(self) -> Cells:
         rows = sorted(self._entries)
-        texts = [rescue.to_json(self._entries[row]) for row in rows]
+        texts = [rescue.to_json(entry for entry, _ in self._entries[row]) for row in rows]
         return Cells(pa.array(texts, pa.string()), np.array(rows, np.int64))
+
+    def discarded(self, received: Array) -> list[Discarded]:
+        return [
+            Discarded(self._ids[row], column, entry.json_text, int(received[row]), entry.reason)
+            for row, entries in sorted(self._entries.items())
+            for entry, column in entries
+        ]

@@ -9,7 +9,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from eventlake.lake import ids
-from eventlake.lake.dialects import Route
+from eventlake.lake.dialects import Dialect
+from eventlake.lake.routes import Route
 from eventlake.storage.base import Storage
 from eventlake.tasks.id_files import IdWriter, NewIds
 
@@ -18,8 +19,9 @@ _MESSAGE = ("high", "low", "received")  # the same message may be in the lake tw
 
 @dataclass(frozen=True)
 class ReindexContext:
-    run_id: str
+    folder: str  # where the run stages
     storage: Storage
+    dialect: Dialect
     sound: tuple[str, ...]
     routes: tuple[Route, ...] = ()  # of more than one table that messages may have taken
 
@@ -37,7 +39,7 @@ def reindex(context: ReindexContext, files: list[Unindexed]) -> NewIds | None:
     A data file that is gone or broken has none: `verify --repair` brings its rows back, and their ids with them.
     """
     table_keys = sorted({file.table_key for file in files})
-    rows = [_rows(context.storage, file.path) for file in files]
+    rows = [_rows(context, file) for file in files]
     tables = [np.full(len(part), table_keys.index(file.table_key)) for part, file in zip(rows, files, strict=True)]
     found = _messages(ids.joined([ids.empty(_MESSAGE), *rows]), np.concatenate(tables), table_keys, context.routes)
     missing = np.ones(len(found), bool)
@@ -47,7 +49,7 @@ def reindex(context: ReindexContext, files: list[Unindexed]) -> NewIds | None:
     rest = found.take(missing)
     if any(len(route) > 1 for route in context.routes):
         rest = rest.take(_known_on_no_route(context, found, rest))
-    return IdWriter(context.storage, context.run_id).index(rest.ordered())
+    return IdWriter(context.storage, context.folder).index(rest.ordered())
 
 
 def _known_on_no_route(context: ReindexContext, found: ids.Ids, rest: ids.Ids) -> ids.Array:
@@ -61,13 +63,14 @@ def _known_on_no_route(context: ReindexContext, found: ids.Ids, rest: ids.Ids) -
     return ~np.isin(_whole(rest, _MESSAGE), np.concatenate(elsewhere))
 
 
-def _rows(storage: Storage, path: str) -> ids.Ids:
+def _rows(context: ReindexContext, file: Unindexed) -> ids.Ids:
+    message_column = context.dialect.columns(file.table_key).message_column
     try:
-        with storage.open_input(path) as source:
-            rows = pq.read_table(source, columns=["message_id", "received_at"])
+        with context.storage.open_input(file.path) as source:
+            rows = pq.read_table(source, columns=[message_column, "received_at"])
     except (pa.ArrowInvalid, OSError):
         return ids.empty(_MESSAGE)
-    hashes = [ids.message_hash(message_id) for message_id in rows.column("message_id").to_pylist()]
+    hashes = [ids.message_hash(message_id) for message_id in rows.column(message_column).to_pylist()]
     received = rows.column("received_at").cast(pa.int64()).to_numpy()
     return ids.Ids({**ids.from_digests(hashes), "received": received})
 

@@ -14,11 +14,11 @@ from isal.isal_zlib import crc32
 from eventlake.archive import layout as archive
 from eventlake.archive.reader import Lines, UnreadableFileError, opened, read_lines
 from eventlake.events import instants
-from eventlake.events.envelope import reject_reason
 from eventlake.lake import ids, segments
 from eventlake.lake.ids import Array
-from eventlake.lake.layout import HOUR, STAGE
+from eventlake.lake.layout import HOUR
 from eventlake.lake.quarantine import Quarantined, QuarantineFile
+from eventlake.lake.routes import Route, Sent
 from eventlake.lake.staging import IdSegment, Packed, StagedFile
 from eventlake.native.library import PADDING, library
 from eventlake.reading import exact_json
@@ -28,6 +28,7 @@ from eventlake.reading.route_buffer import RouteBuffer, Taken
 from eventlake.reading.scan import Text
 from eventlake.reading.scanner import Asked, Piece, Scanner
 from eventlake.schema.evolve import join
+from eventlake.schema.reading import MAX_DEPTH
 from eventlake.tasks.gate import DroppedError, Gate, RefusedError
 from eventlake.tasks.memory import without_gc
 from eventlake.tasks.message_id import message_id_of_line
@@ -38,7 +39,7 @@ from eventlake.tasks.staged import HOURS_COUNTED, FileCount, News, RawFile, Stag
 def stage(context: StageContext, files: list[RawFile]) -> StageResult:
     """Stage some raw files. May be run again, or twice at once: every attempt writes files of its own."""
     attempt = uuid.uuid4().hex
-    folder = f"{STAGE}/{context.run_id}"
+    folder = context.folder
     quarantine = QuarantineFile(context.storage, f"{folder}/quarantine-{attempt}.parquet", context.sizes.quarantine)
     with StagedFile(context.storage, f"{folder}/staged-{attempt}") as staged:
         task = _Task(context, staged, quarantine)
@@ -54,7 +55,7 @@ def stage(context: StageContext, files: list[RawFile]) -> StageResult:
         id_segments=task.id_segments,
         quarantine=quarantine.path if quarantine.rows else None,
         refused_tables=task.gate.refused,
-        one_by_one=None if task.scanner else f"{platform.system()} {platform.machine()}",
+        one_by_one=None if task.scanner or task.is_shallow else f"{platform.system()} {platform.machine()}",
     )
 
 
@@ -72,6 +73,7 @@ class _Task:
         self.news: dict[str, News] = {}
         self.id_segments: list[IdSegment] = []
         self.gate = Gate(context)
+        self.is_shallow = context.dialect.reading.max_depth < MAX_DEPTH  # which the fast reader does not know
         self.scanner = self._new_scanner(context)
         self._context = context
         self._sizes = context.sizes
@@ -80,16 +82,18 @@ class _Task:
         self._pending: list[tuple[FileCount, Lines]] = []
         self._bytes = 0  # of pending lines
         self._messages = 0  # staged
-        self._buffers: dict[tuple[str, ...], RouteBuffer] = {}  # by route
-        self._by_name: dict[tuple[str, str], RouteBuffer] = {}  # by call and event name, as sent
+        self._buffers: dict[tuple[Route, frozenset[str]], RouteBuffer] = {}  # by route and options
+        self._by_name: dict[Sent, RouteBuffer] = {}
         self._bytes_in_buffers = 0
         self._new_columns = NewColumns(context.sizes.new_columns)
         self._ids: list[ids.Ids] = []
         self._ids_pending = 0
 
     def _new_scanner(self, context: StageContext) -> Scanner | None:
-        found = library() if context.sizes.at_once else None
-        return Scanner(found, Asked(self._buffer_named, self._wanted), context.sizes.scan) if found else None
+        reading = context.dialect.reading
+        found = library() if context.sizes.at_once and not self.is_shallow else None
+        asked = Asked(self._buffer_named, self._wanted, context.dialect.is_special, reading.leaves_out_empty)
+        return Scanner(found, asked, context.sizes.scan) if found else None
 
     def take(self, file: RawFile) -> None:
         count = self.counts[file.number] = FileCount(file)
@@ -201,35 +205,37 @@ class _Task:
             return np.zeros(len(received), bool)
         return np.asarray((received >= scope.start) & (received < scope.stop))
 
-    def _buffer_named(self, call: str, name: str) -> RouteBuffer | None:
+    def _buffer_named(self, call: str, name: str, has_user: bool) -> RouteBuffer | None:
         """The buffer of events with this name; None if there is none, for whatever reason."""
         try:
-            return self._buffer_for({"type": call, "event": name})
+            return self._buffer_for({"type": call, "event": name, "userId": "somebody" if has_user else None})
         except (_NotAnEventError, DroppedError, RefusedError):
             return None
 
     def _buffer_for(self, event: Any) -> RouteBuffer:
         """The buffer of an event's route."""
-        try:
-            return self._by_name[event["type"], event["event"] if event["type"] == "track" else ""]
-        except (KeyError, TypeError):  # new here, or not an event
-            pass
-        reason = reject_reason(event)
-        if reason:
-            raise _NotAnEventError(reason)
-        call = event["type"]
-        name = event["event"] if call == "track" else ""
-        route = self.gate.opened(self._context.dialect.route(call, name))
-        buffer = self._buffers.get(route)
+        dialect = self._context.dialect
+        sent = dialect.sent(event)
+        if isinstance(sent, str):
+            raise _NotAnEventError(sent)
+        if sent in self._by_name:
+            return self._by_name[sent]
+        route = self.gate.opened(dialect.route(sent))
+        buffer = self._buffers.get((route, sent.options))
         if buffer is None:  # one that is empty is there as well, though it looks false
-            buffer = self._buffers[route] = RouteBuffer(route, [self._columns_of(key) for key in route])
+            columns = [self._columns_of(key, sent, is_first=key == route[0]) for key in route]
+            buffer = self._buffers[route, sent.options] = RouteBuffer(route, columns, dialect.reading)
         if len(self._by_name) < self._sizes.names_remembered:
-            self._by_name[call, name] = buffer
+            self._by_name[sent] = buffer
         return buffer
 
-    def _columns_of(self, table_key: str) -> TableColumns:
-        known = self._context.known_columns.get(table_key, ())
-        return TableColumns(known=known, column_limit=self._context.column_limit, new_columns=self._new_columns)
+    def _columns_of(self, table_key: str, sent: Sent, *, is_first: bool) -> TableColumns:
+        return TableColumns(
+            self._context.dialect.columns(table_key, sent, is_first=is_first),
+            known=self._context.known_columns.get(table_key, ()),
+            column_limit=self._context.column_limit,
+            new_columns=self._new_columns,
+        )
 
     def _reject(self, count: FileCount, line: Quarantined) -> None:
         count.quarantined += 1
@@ -260,7 +266,7 @@ class _Task:
 
     def _note_news(self, key: str, piece: Packed, messages: ids.Ids) -> None:
         known = self._context.known_columns.get(key)
-        found = evidence_of(piece, key, known or ())
+        found = evidence_of(piece, key, known or (), self._context.dialect.tallied)
         if not found and known is not None:
             return
         news = self.news.setdefault(key, News())

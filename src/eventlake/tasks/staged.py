@@ -46,7 +46,7 @@ class StageSizes:
 class StageContext:
     """What all stage tasks of a run share."""
 
-    run_id: str
+    folder: str  # where the run stages
     storage: Storage
     archive: Storage  # where raw files are
     dialect: Dialect

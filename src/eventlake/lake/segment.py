@@ -1,0 +1,101 @@
+"""Segment's dialect: one table for each type of event, as Segment Data Lakes has them."""
+
+from collections.abc import Callable, Mapping
+from enum import Enum
+from typing import Any, ClassVar
+
+import msgspec
+
+from eventlake.events.envelope import CALLS, reject_reason
+from eventlake.lake import layout
+from eventlake.lake.layout import DatePartition, Folders
+from eventlake.lake.routes import Route, Sent, all_routes
+from eventlake.schema import cast, claims, names, tallying
+from eventlake.schema.claims import ColumnRules, Path
+from eventlake.schema.kinds import Typed
+from eventlake.schema.reading import SEGMENT, Reading
+from eventlake.schema.tallies import Tallies
+from eventlake.schema.types import ColumnType
+
+
+class TableNaming(Enum):
+    PREFIXED = "prefixed"  # track_order_completed
+    PLAIN = "plain"  # order_completed
+
+
+class SegmentDialect(msgspec.Struct, frozen=True, tag="segment"):
+    source_folder: str  # the source's id, or its slug
+    database: str
+    table_prefix: str = ""
+    date_partition: DatePartition = DatePartition.DAY_HOUR
+    naming: TableNaming = TableNaming.PREFIXED
+
+    folders: ClassVar[Folders] = layout.SEGMENT
+    reading: ClassVar[Reading] = SEGMENT
+    casts: ClassVar[cast.Casts] = cast.SEGMENT
+    numbers: ClassVar[ColumnType] = ColumnType.DECIMAL
+    discards: ClassVar[str | None] = None
+    longest_table: ClassVar[int] = names.MAX_TABLE_LENGTH
+    longest_column: ClassVar[int] = names.MAX_COLUMN_LENGTH
+
+    def sent(self, event: Any) -> Sent | str:
+        """What an event says of where it goes; or the reason why it is none."""
+        reason = reject_reason(event)
+        if reason:
+            return reason
+        call = event["type"]
+        return Sent(call, event["event"] if call == "track" else "")
+
+    def is_special(self, path: Path) -> bool:
+        """Whether values at a place, besides the type and the name, decide where an event goes."""
+        del path
+        return False
+
+    def route(self, sent: Sent) -> Route:
+        """The tables of a message: here always one, by the type of the event (`identify`, `track_order_completed`)."""
+        return (sent.call if sent.call != "track" else self.event_table(sent.event),)
+
+    def event_table(self, event: str) -> str:
+        """The key of the table that is for track calls with this name."""
+        name = names.event_name(event)
+        # In plain naming, a track event called "Page" must not land among the page calls.
+        is_plain = self.naming is TableNaming.PLAIN and name not in CALLS - {"track"}
+        return names.shortened(name if is_plain else f"track_{name}", names.MAX_TABLE_LENGTH)
+
+    def routes(self, table_keys: frozenset[str]) -> frozenset[Route]:
+        """All routes that messages can have taken, if these are the tables."""
+        return all_routes((key,) for key in table_keys)
+
+    def tables_of_call(self, call: str) -> frozenset[str]:
+        """The keys of the tables that are for calls of a type other than track."""
+        return frozenset({call} & CALLS)
+
+    @property
+    def data_folder(self) -> str:
+        """Where all tables of the source are."""
+        return f"{self.folders.data}/{self.source_folder}"
+
+    def table_name(self, table_key: str) -> str:
+        return f"{self.table_prefix}_{table_key}" if self.table_prefix else table_key
+
+    def location(self, table_key: str) -> str:
+        return f"{self.data_folder}/segment_type={table_key}"
+
+    def columns(self, table_key: str, sent: Sent | None = None, *, is_first: bool = True) -> ColumnRules:
+        """The columns of a table, for events that ask for nothing special or say what they do."""
+        del table_key, sent, is_first
+        return claims.SEGMENT
+
+    def tallied(self, typed: Typed) -> Tallies:
+        """What the values of a column tell about the type it should have."""
+        return tallying.tallied(typed)
+
+    def constants(self, run_id: str) -> Mapping[str, Any]:
+        """The columns that have the same value in all rows of a run."""
+        del run_id
+        return {}
+
+    def maker(self, table_key: str, column: str) -> Callable[[str], str] | None:
+        """What makes the texts of a column out of those at its place; None if they are the same."""
+        del table_key, column
+        return None
