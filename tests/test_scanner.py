@@ -54,7 +54,7 @@ class Reader:
         self._known = known or {}
         self._buffers: dict[tuple[str, ...], RouteBuffer] = {}
         self._storage = LocalStorage(str(folder))
-        asked = Asked(self._buffer_for, lambda buffer, received: self.wanted(buffer.route, received))
+        asked = Asked(self._buffer_for, lambda buffer, received: self.wanted(buffer.route, received), DIALECT.received)
         self._scanner = Scanner(native(), asked, sizes or ScanSizes(places=100, names=50, columns=500))
         self.left: list[int] = []
         self.skipped: list[int] = []

@@ -10,6 +10,7 @@ from typing import Any, ClassVar
 
 import msgspec
 
+from eventlake.events import instants
 from eventlake.events.envelope import CALLS, reject_reason
 from eventlake.lake import layout
 from eventlake.lake.layout import Folders, TimeWindow
@@ -128,6 +129,13 @@ class RudderStackDialect(msgspec.Struct, frozen=True, tag="rudderstack"):
 
     def tallied(self, typed: Typed) -> Tallies:
         return rudder_values.tallied(typed)
+
+    def received(self, text: str) -> int | None:
+        instant = instants.parse(text)
+        if instant:  # which also knows zones without minutes
+            return instant.micros
+        cell = rudder_values.timestamp(text)
+        return cell.value if cell else None
 
     def constants(self, run_id: str) -> Mapping[str, Any]:
         stamps = (self.source_id, "HTTP", self.lake, "S3_DATALAKE")

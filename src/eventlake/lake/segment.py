@@ -6,6 +6,7 @@ from typing import Any, ClassVar
 
 import msgspec
 
+from eventlake.events import instants
 from eventlake.events.envelope import CALLS, reject_reason
 from eventlake.lake import layout
 from eventlake.lake.layout import DatePartition, Folders
@@ -89,6 +90,11 @@ class SegmentDialect(msgspec.Struct, frozen=True, tag="segment"):
     def tallied(self, typed: Typed) -> Tallies:
         """What the values of a column tell about the type it should have."""
         return tallying.tallied(typed)
+
+    def received(self, text: str) -> int | None:
+        """When an event was received that says so, in microseconds since 1970; None if it says something else."""
+        instant = instants.parse(text)
+        return instant.micros if instant else None
 
     def constants(self, run_id: str) -> Mapping[str, Any]:
         """The columns that have the same value in all rows of a run."""

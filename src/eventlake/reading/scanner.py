@@ -13,7 +13,6 @@ from typing import NamedTuple
 import msgspec
 import numpy as np
 
-from eventlake.events import instants
 from eventlake.lake.ids import Array
 from eventlake.lake.staging import Field, Packed, aligned, laid_out
 from eventlake.native.library import PADDING, UNUSABLE, UNUSED, Columns, Filled, Names, Places
@@ -48,6 +47,9 @@ class Asked(NamedTuple):
 
     is_wanted: Callable[[RouteBuffer, Array], Array | None]
     """Which events, by when they were received; None for all."""
+
+    received: Callable[[str], int | None]
+    """When an event was received, by what it says; None if that is no time."""
 
     is_special: Callable[[tuple[str, ...]], bool] = lambda _: False
     """Whether values at a place decide where an event goes."""
@@ -104,7 +106,7 @@ class Scanner:
         """Read lines; `day_of_line` tells when those were received that do not tell it themselves."""
         scan = Scan(self._library, self._places, text, self._sizes.values_per_line)
         route_of = self._routes_of(scan)
-        received = _received(scan, route_of, day_of_line)
+        received = self._received(scan, route_of, day_of_line)
         is_skipped = self._skip(route_of, received)
         found = scan.find_columns(self._columns, route_of, len(self._buffers))
         while not self._are_usable():
@@ -133,6 +135,15 @@ class Scanner:
         if route == len(self._buffers):
             self._buffers.append(buffer)
         return route
+
+    def _received(self, scan: Scan, route_of: Array, day_of_line: Callable[[int], int]) -> Array:
+        """When the lines that have a route were received, in microseconds since 1970."""
+        micros, is_told = scan.received()
+        untold = np.flatnonzero((route_of >= 0) & ~is_told)
+        for line, sent in zip(untold.tolist(), scan.texts(_RECEIVED_AT, untold), strict=True):
+            told = self._asked.received(_unescaped(*sent).decode()) if sent else None
+            micros[line] = day_of_line(line) if told is None else told
+        return micros
 
     def _skip(self, route_of: Array, received: Array) -> Array:
         """Take the routes of lines that are not wanted; which they are."""
@@ -222,16 +233,6 @@ class Scanner:
             for table_key, name in self._claims[column]:
                 tables.setdefault(table_key, []).append((name, number))
         return tables
-
-
-def _received(scan: Scan, route_of: Array, day_of_line: Callable[[int], int]) -> Array:
-    """When the lines that have a route were received, in microseconds since 1970."""
-    micros, is_told = scan.received()
-    untold = np.flatnonzero((route_of >= 0) & ~is_told)
-    for line, sent in zip(untold.tolist(), scan.texts(_RECEIVED_AT, untold), strict=True):
-        instant = instants.parse(_unescaped(*sent).decode()) if sent else None
-        micros[line] = instant.micros if instant else day_of_line(line)
-    return micros
 
 
 def _message_ids(scan: Scan, lines: Array) -> list[bytes]:

@@ -5,13 +5,13 @@ a useful cell although they lose something: a number with more than six decimals
 than a microsecond is cut; the original is then a misfit too, unless the source does not want these kept.
 """
 
-import json
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from decimal import Decimal
 from typing import Any, NamedTuple
 
+import msgspec
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -186,4 +186,4 @@ cast = SEGMENT.cast
 
 def value_text(kind: Kind, value: Any) -> str:
     """A value of one kind as JSON."""
-    return value if kind in (Kind.NUMBER, Kind.JSON) else json.dumps(value)
+    return value if kind in (Kind.NUMBER, Kind.JSON) else msgspec.json.encode(value).decode()

@@ -13,7 +13,6 @@ from isal.isal_zlib import crc32
 
 from eventlake.archive import layout as archive
 from eventlake.archive.reader import Lines, UnreadableFileError, opened, read_lines
-from eventlake.events import instants
 from eventlake.lake import ids, segments
 from eventlake.lake.ids import Array
 from eventlake.lake.layout import HOUR
@@ -92,7 +91,8 @@ class _Task:
     def _new_scanner(self, context: StageContext) -> Scanner | None:
         reading = context.dialect.reading
         found = library() if context.sizes.at_once and not self.is_shallow else None
-        asked = Asked(self._buffer_named, self._wanted, context.dialect.is_special, reading.leaves_out_empty)
+        dialect = context.dialect
+        asked = Asked(self._buffer_named, self._wanted, dialect.received, dialect.is_special, reading.leaves_out_empty)
         return Scanner(found, asked, context.sizes.scan) if found else None
 
     def take(self, file: RawFile) -> None:
@@ -172,8 +172,8 @@ class _Task:
             self._reject(count, Quarantined(path, number, str(error), None, len(line), line))
             return
         sent = event.get("receivedAt")
-        instant = instants.parse(sent) if isinstance(sent, str) else None
-        received = instant.micros if instant else self._day_of_file(count.file.number)
+        told = self._context.dialect.received(sent) if isinstance(sent, str) else None
+        received = self._day_of_file(count.file.number) if told is None else told
         wanted = self._wanted(buffer, np.array([received]))
         if wanted is not None and not wanted[0]:
             count.lines -= 1
