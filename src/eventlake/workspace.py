@@ -74,8 +74,8 @@ class Workspace:
         self._refuse_shared_roots()
 
     @classmethod
-    def create(cls, folder: Path) -> Self:
-        """Make a workspace; refuses a folder that has one."""
+    def create(cls, folder: Path, dialect: str = "segment") -> Self:
+        """Make a workspace, with a default lake in a dialect; refuses a folder that has one."""
         config = folder / CONFIG
         if config.exists():
             raise InvalidSettingsError(
@@ -83,7 +83,8 @@ class Workspace:
             )
         private.make_folder(folder)
         private.make_file(config)
-        config.write_text(_TEMPLATE.format(workspace_id=secrets.token_hex(8)))
+        chosen = "" if dialect == "segment" else f'dialect = "{dialect}"\n'
+        config.write_text(_TEMPLATE.format(workspace_id=secrets.token_hex(8), dialect=chosen))
         return cls.open(folder)
 
     @classmethod
@@ -261,7 +262,7 @@ workspace_id = "{workspace_id}"
 
 [lake]
 root = "lake"
-
+{dialect}
 [spark]
 master = "local[*]"
 # conf = {{ "spark.executor.memory" = "4g" }}

@@ -5,13 +5,13 @@ import tempfile
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, NamedTuple
 
 import typer
 
 from eventlake import query as engine
 from eventlake.archive.importer import import_file
-from eventlake.cli import demo_live, output
+from eventlake.cli import demo_live, output, state
 from eventlake.cli.report_view import show_report
 from eventlake.cli.runners import Runners
 from eventlake.control.connections import Connection
@@ -20,7 +20,7 @@ from eventlake.demo.events import Recipe, write_archive
 from eventlake.reports.words import count
 from eventlake.runners.base import Runner
 from eventlake.schema.names import RESCUED_COLUMN
-from eventlake.settings import DEFAULT_LAKE
+from eventlake.settings import DEFAULT_LAKE, DialectName
 from eventlake.sync import jobs
 from eventlake.sync.run import run
 from eventlake.workspace import Workspace
@@ -28,18 +28,51 @@ from eventlake.workspace import Workspace
 SOURCE = "shop"
 _LIVE_EVENTS = 500
 
-_EVENTS_PER_HOUR = """
-    SELECT day, hr, count(*) AS events, count(DISTINCT anonymous_id) AS visitors
-    FROM shop.page GROUP BY ALL ORDER BY ALL
-"""
-_REVENUE = """
-    SELECT properties_currency AS currency, count(*) AS orders, sum(properties_revenue) AS revenue
-    FROM shop.track_order_completed GROUP BY ALL ORDER BY orders DESC LIMIT 3
-"""
-_RESCUED = """
-    SELECT message_id[:8] AS message, _rescued_data FROM shop.{table}
-    WHERE _rescued_data IS NOT NULL AND _rescued_data NOT LIKE '%rounded%' LIMIT 4
-"""
+
+class Tour(NamedTuple):
+    """What is asked of a lake in one of the dialects."""
+
+    events_per_hour: str
+    revenue: str
+    misfits: str
+    orders: str
+    added: str
+
+
+_TOURS: dict[DialectName, Tour] = {
+    "segment": Tour(
+        """
+        SELECT day, hr, count(*) AS events, count(DISTINCT anonymous_id) AS visitors
+        FROM shop.page GROUP BY ALL ORDER BY ALL
+        """,
+        """
+        SELECT properties_currency AS currency, count(*) AS orders, sum(properties_revenue) AS revenue
+        FROM shop.track_order_completed GROUP BY ALL ORDER BY orders DESC LIMIT 3
+        """,
+        """
+        SELECT message_id[:8] AS message, _rescued_data FROM shop.{table}
+        WHERE _rescued_data IS NOT NULL AND _rescued_data NOT LIKE '%rounded%' LIMIT 4
+        """,
+        orders="shop.track_order_completed",
+        added="shop.track_product_added",
+    ),
+    "rudderstack": Tour(
+        """
+        SELECT strftime(received_at, '%Y-%m-%d') AS day, strftime(received_at, '%H') AS hr, count(*) AS events,
+        count(DISTINCT anonymous_id) AS visitors FROM shop.pages GROUP BY ALL ORDER BY ALL
+        """,
+        """
+        SELECT currency, count(*) AS orders, round(sum(revenue), 2) AS revenue
+        FROM shop.order_completed GROUP BY ALL ORDER BY orders DESC LIMIT 3
+        """,
+        """
+        SELECT table_name, column_name, column_value[:40] AS column_value, reason, count(*) AS values
+        FROM shop.rudder_discards GROUP BY ALL ORDER BY ALL LIMIT 6
+        """,
+        orders="shop.order_completed",
+        added="shop.product_added",
+    ),
+}
 _QUARANTINED = """
     SELECT reason, count(*) AS lines, min(detail) AS example FROM __segment_datalake.quarantine
     GROUP BY reason ORDER BY lines DESC
@@ -49,11 +82,13 @@ _QUARANTINED = """
 def demo(
     events: Annotated[int, typer.Option(min=1000, help="How many events to make.")] = 50_000,
     folder: Annotated[Path | None, typer.Option("--dir", help="Where; by default a new temporary folder.")] = None,
+    dialect: state.DialectOption = "segment",
 ) -> None:
     """A tour in a scratch folder: make events, send some over HTTP, sync them on Spark, look at what became of them."""
     scratch = (folder or Path(tempfile.mkdtemp(prefix="eventlake-demo-"))).resolve()
-    place = Workspace.create(scratch)
-    connection, write_key = place.connections.add_source(SOURCE, name="Demo shop: web, iOS and back end")
+    place = Workspace.create(scratch, dialect)
+    connection, write_key = place.connections.add_source(SOURCE)
+    tour = _TOURS[dialect]
     _step(f"1. A workspace in {scratch}")
 
     _step(f"2. {events:,} events of a web shop, an iOS app and a back end; with copies, odd values and broken lines")
@@ -85,14 +120,14 @@ def demo(
         _sync(place, connection, runner)
 
     _step("7. Page views per hour, asked with SQL")
-    _show_chart(place)
+    _show_chart(place, tour)
     _step("8. Orders")
-    _show(place, _REVENUE)
+    _show(place, tour.revenue)
     _step("9. What did not fit its column is kept beside the row, with the reason")
-    _show(place, _RESCUED.format(table=_table_with_rescued(place)))
+    _show(place, tour.misfits.format(table=_table_with_rescued(place)))
     _step("10. What is not an event is kept, too")
     _show(place, _QUARANTINED)
-    _what_next(scratch)
+    _what_next(scratch, tour)
 
 
 def _sync(place: Workspace, connection: Connection, runner: Runner) -> None:
@@ -132,9 +167,9 @@ def _table_with_rescued(place: Workspace) -> str:
     return next(name for name in ("track_product_viewed", *names) if name in names)
 
 
-def _show_chart(place: Workspace) -> None:
-    rows = engine.query(place.lake(), _EVENTS_PER_HOUR).to_pylist()
-    output.out.print(" ".join(_EVENTS_PER_HOUR.split()), style="dim", soft_wrap=True)
+def _show_chart(place: Workspace, tour: Tour) -> None:
+    rows = engine.query(place.lake(), tour.events_per_hour).to_pylist()
+    output.out.print(" ".join(tour.events_per_hour.split()), style="dim", soft_wrap=True)
     output.out.print(output.columns_chart([row["events"] for row in rows]), style="cyan")
     hours = "".join(f"{row['hr']:<8}" for row in rows[::4])
     output.out.print(
@@ -142,12 +177,12 @@ def _show_chart(place: Workspace) -> None:
     )
 
 
-def _what_next(scratch: Path) -> None:
+def _what_next(scratch: Path, tour: Tour) -> None:
     _step("What next")
     for command, words in (
         ("tables", "all tables"),
-        ("describe shop.track_order_completed", "columns, types, and since when"),
-        ('query "select event, count(*) from shop.track_product_added group by all"', "any SQL"),
+        (f"describe {tour.orders}", "columns, types, and since when"),
+        (f'query "select event, count(*) from {tour.added} group by all"', "any SQL"),
         ("replay shop --all", "load everything again: adds nothing"),
         ("collect", "let SDKs send to it: see docs/collector.md"),
         ("verify", "do archive, files, catalog and books agree?"),

@@ -12,12 +12,13 @@ from eventlake.workspace import CONFIG, Workspace
 
 def init(
     folder: Annotated[Path | None, typer.Argument(metavar="DIR", help="Folder of the workspace.")] = None,
+    dialect: state.DialectOption = "segment",
 ) -> None:
     """Make a workspace: a settings file and, later, a lake beside it.
 
     Example: eventlake init my-lake
     """
-    place = Workspace.create((state.folder() / folder if folder else state.folder()).resolve())
+    place = Workspace.create((state.folder() / folder if folder else state.folder()).resolve(), dialect)
     talk.print(f"Made a workspace in {place.folder}; its settings are in {CONFIG}.")
     where = f"-C {folder} " if folder else ""
     talk.print(f"Next: eventlake {where}source add web")

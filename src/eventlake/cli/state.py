@@ -4,7 +4,7 @@ import time
 from collections.abc import Callable
 from contextlib import ExitStack
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, TypeVar
+from typing import TYPE_CHECKING, Annotated, Literal, TypeVar
 
 import typer
 
@@ -46,6 +46,11 @@ LakeOption = Annotated[str, typer.Option("--lake", metavar="LAKE", help="The lak
 def lake(name: str) -> "Lake":
     return workspace().lake(name)
 
+
+DialectOption = Annotated[
+    Literal["segment", "rudderstack"],
+    typer.Option("--dialect", help="Tables as in Segment Data Lakes, or as in RudderStack's S3 data lake."),
+]
 
 WaitOption = Annotated[
     float,

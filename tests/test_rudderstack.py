@@ -1,0 +1,509 @@
+"""A lake as RudderStack's S3 data lake has it, from raw lines to what other engines read."""
+
+import json
+import shutil
+from collections.abc import Callable
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import duckdb
+import pyarrow.dataset as ds
+import pyarrow.parquet as pq
+import pytest
+from pyspark.sql import SparkSession
+
+from conftest import IN_BUCKETS, ON_POSTGRES, InProcess, Lake, SetClock, track
+from crash_job import killed_at
+from eventlake.audit.repair import repair
+from eventlake.audit.restore import restore
+from eventlake.audit.verify import verify
+from eventlake.errors import InvalidSettingsError, NotFoundError
+from eventlake.runners.spark import SparkRunner
+from eventlake.sync import jobs, requests
+from eventlake.sync.run import run
+from eventlake.workspace import CONFIG, Workspace
+
+SETTINGS = '[lake]\nroot = "lake"\ndialect = "rudderstack"\n'
+
+pytestmark = pytest.mark.skipif(IN_BUCKETS, reason="these lakes are in folders")
+
+
+def rudder(folder: Path, runner: Any = None, **options: str) -> Lake:
+    lake = Lake(folder, runner or InProcess(), clock=SetClock(), settings=SETTINGS)
+    lake.workspace.connections.change("web", {"skip_users_table": "false", **options})
+    return lake
+
+
+@pytest.fixture
+def lake(tmp_path: Path) -> Lake:
+    return rudder(tmp_path / "workspace")
+
+
+def agrees(lake: Lake) -> bool:
+    return verify(lake.workspace, lake.connection, lake.runner) == []
+
+
+def at(text: str) -> datetime:
+    return datetime.fromisoformat(text).replace(tzinfo=UTC)
+
+
+STAMPS = {
+    "context_source_id": "src1",
+    "context_source_type": "HTTP",
+    "context_destination_id": "default",
+    "context_destination_type": "S3_DATALAKE",
+}
+ORDER = {
+    "type": "track",
+    "event": "Order Completed",
+    "messageId": "m1",
+    "anonymousId": "a1",
+    "userId": "u1",
+    "channel": "web",
+    "receivedAt": "2026-11-15T10:20:30.123Z",
+    "sentAt": "2026-11-15T10:20:29Z",
+    "timestamp": "2026-11-15T10:20:28Z",
+    "originalTimestamp": "2026-11-15T10:20:27Z",
+    "request_ip": "9.9.9.9",
+    "context": {"ip": "1.2.3.4", "app": {"buildNumber": 7}, "locale": ""},
+    "properties": {
+        "orderTotal": 12.5,
+        "items": [{"sku": "x"}],
+        "Coupon": None,
+        "order": "o",
+        "shipped": "2026-11-16",
+    },
+    "integrations": {"All": True},
+}
+SIGN_UP = {
+    "type": "identify",
+    "messageId": "m2",
+    "userId": "u1",
+    "receivedAt": "2026-11-15T10:30:00Z",
+    "traits": {"email": "a@b.c", "age": 41},
+    "context": {"traits": {"plan": "free"}},
+}
+
+
+def filled(row: dict[str, Any]) -> dict[str, Any]:
+    return {name: cell for name, cell in row.items() if cell is not None}
+
+
+def test_two_batches_give_the_rows_that_theirs_would(lake: Lake) -> None:
+    """Some tables are known and some are new, values conflict, and copies come."""
+    first = lake.sync_of(ORDER, ORDER, SIGN_UP, b"no event")
+    assert {line["table_name"]: line["row_count"] for line in first[1:]} == {
+        "identifies": 1,
+        "order_completed": 1,
+        "tracks": 1,
+        "users": 1,
+    }
+    books = first[0]["books"]
+    assert (books["lines"], books["loaded"], books["duplicates"], books["quarantined"]) == (4, 2, 1, 1)
+    loaded = at("2026-11-15T12:00:00")
+    of_event = {
+        "id": "m1",
+        "anonymous_id": "a1",
+        "user_id": "u1",
+        "channel": "web",
+        "event": "order_completed",
+        "event_text": "Order Completed",
+        "received_at": at("2026-11-15T10:20:30.123"),
+        "sent_at": at("2026-11-15T10:20:29"),
+        "_timestamp": at("2026-11-15T10:20:28"),
+        "original_timestamp": at("2026-11-15T10:20:27"),
+        "uuid_ts": loaded,
+        "context_ip": "1.2.3.4",
+        "context_passed_ip": "1.2.3.4",
+        "context_request_ip": "9.9.9.9",
+        "context_app_build_number": 7,
+        **STAMPS,
+    }
+    assert filled(lake.row("tracks")) == of_event
+    own = {"order_total": 12.5, "items": '[{"sku":"x"}]', "_order": "o", "shipped": at("2026-11-16T00:00:00")}
+    assert filled(lake.row("order_completed")) == {**of_event, **own}
+    of_user = {
+        "received_at": at("2026-11-15T10:30:00"),
+        "uuid_ts": loaded,
+        "email": "a@b.c",
+        "age": 41,
+        "context_traits_plan": "free",
+        **STAMPS,
+    }
+    assert filled(lake.row("identifies")) == {"id": "m2", "user_id": "u1", **of_user}
+    assert filled(lake.row("users")) == {"id": "u1", "_message_id": "m2", **of_user}
+    assert {"anonymous_id", "channel", "sent_at", "original_timestamp", "_timestamp"} < lake.row("users").keys()
+    assert lake.rows_of_discards() == []
+
+    later = {**ORDER, "messageId": "m3", "receivedAt": "2026-11-15T11:00:00Z"}
+    second = lake.sync_of(
+        {**later, "properties": {"orderTotal": "n/a", "shipped": "2026-02-30", "id": "mine", "gift": True}},
+        {**SIGN_UP, "messageId": "m4", "userId": " ", "traits": {"age": 41.5}},
+        {
+            "type": "group",
+            "messageId": "m5",
+            "groupId": "g1",
+            "traits": {"plan": "pro"},
+            "receivedAt": later["receivedAt"],
+        },
+        ORDER,
+    )
+    assert (second[0]["books"]["loaded"], second[0]["books"]["duplicates"]) == (3, 1)
+    assert [row["age"] for row in lake.rows("identifies")] == [41, 41]
+    assert [row["id"] for row in lake.rows("users")] == ["u1"], "who is not named has no row among the users"
+    newest = filled(lake.rows("order_completed")[-1])
+    assert (newest["gift"], newest["shipped"]) == (True, at("2026-03-02T00:00:00"))
+    assert "order_total" not in newest
+    assert filled(lake.row("groups")).items() >= {"id": "m5", "group_id": "g1", "plan": "pro", **STAMPS}.items()
+    told = [
+        (r["table_name"], r["row_id"], r["column_name"], r["column_value"], r["reason"])
+        for r in lake.rows_of_discards()
+    ]
+    assert told == [
+        ("order_completed", "m3", "id", "mine", "the column id is for /messageId"),
+        ("order_completed", "m3", "order_total", "n/a", "not a double"),
+        ("order_completed", "m3", "shipped", "2026-02-30", "there is no such day, so the cell has a later one"),
+        ("identifies", "m4", "age", "41.5", "cut to a whole number"),
+    ]
+    assert {(row["received_at"], row["uuid_ts"]) for row in lake.rows_of_discards()} == {
+        (at("2026-11-15T11:00:00"), loaded),
+        (at("2026-11-15T10:30:00"), loaded),
+    }
+    assert agrees(lake)
+
+
+def test_types_are_as_theirs(lake: Lake) -> None:
+    lake.sync_of(track("A", "m1", properties={"i": 5.0, "d": 1.5, "b": True, "s": "12", "t": "2020-01-01", "l": [1]}))
+    types = lake.types("a")
+    assert [types[name] for name in "idbstl"] == ["bigint", "double", "boolean", "string", "timestamp", "string"]
+    assert (types["id"], types["received_at"], types["event"]) == ("string", "timestamp", "string")
+
+
+# Where files lie, and who reads them
+
+
+def paths(lake: Lake) -> set[str]:
+    files = (path for path in lake.root.rglob("*.parquet") if "quarantine" not in path.parts)
+    return {str(path.parent.relative_to(lake.root)) for path in files}
+
+
+def test_folders_are_those_of_rudderstack_and_nothing_of_segment_is_there_but_the_archive(lake: Lake) -> None:
+    lake.sync_of(track("A", "m1", properties={"n": 1}))
+    lake.sync_of(track("A", "m2", properties={"n": "x"}), b"no event")
+    hour = "2026/11/15/10"
+    assert paths(lake) == {f"rudder-datalake/web/{table}/{hour}" for table in ("tracks", "a", "rudder_discards")}
+    assert {path.name for path in lake.root.iterdir() if any(path.rglob("*"))} == {
+        "eventlake",
+        "rudder-datalake",
+        "segment-logs",
+    }
+    assert sorted(path.name for path in (lake.root / "eventlake").iterdir()) == [
+        "commits",
+        "index",
+        "quarantine",
+        "reports",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("layout", "folder", "keys"),
+    [
+        ("dt=2006-01-02", "dt=2026-11-15", ["dt"]),
+        ("year=2006/month=01", "year=2026/month=11", ["year", "month"]),
+        ("year=2006/month=01/day=02/hour=15", "year=2026/month=11/day=15/hour=10", ["year", "month", "day", "hour"]),
+    ],
+)
+def test_folders_may_have_any_number_of_keys(tmp_path: Path, layout: str, folder: str, keys: list[str]) -> None:
+    lake = rudder(tmp_path / "workspace", time_window_layout=layout)
+    lake.sync_of(track("A", "m1", properties={"n": 1, "month": 3}), track("A", "m2", receivedAt="2026-11-16T00:00:00Z"))
+    assert f"rudder-datalake/web/a/{folder}" in paths(lake)
+    table = next(table for table in lake.place.catalog.tables() if table.name == "a")
+    assert list(table.partition_keys) == keys
+    assert len(lake.place.catalog.partitions("web", "a")) == (1 if "month" in keys and "day" not in keys else 2)
+    values = dict(part.split("=") for part in folder.split("/"))
+    assert lake.query("select * from web.a where id = 'm1'")[0].items() >= values.items()
+    kept = "month" not in keys
+    assert [row["column_name"] for row in lake.rows_of_discards()] == ([] if kept else ["month"])
+    assert agrees(lake)
+    lake.run(jobs.replay(lake.connection, None, None))
+    assert agrees(lake)
+
+
+def test_other_engines_read_the_files_without_hints(tmp_path: Path, spark: SparkRunner) -> None:
+    lake = rudder(tmp_path / "workspace", spark)
+    lake.sync_of(track("A", "m1", properties={"n": 1, "d": 0.5, "t": "2020-01-01"}))
+    lake.sync_of(track("A", "m2", properties={"n": 2, "new": True}))
+    files = sorted(map(str, (lake.root / "rudder-datalake/web/a").rglob("*.parquet")))
+    expected = [("m1", 1, 0.5, at("2020-01-01T00:00:00")), ("m2", 2, None, None)]
+    columns = ["id", "n", "d", "t"]
+    with duckdb.connect() as engine:
+        engine.execute("SET TimeZone = 'UTC'")
+        glob = f"{lake.root}/rudder-datalake/web/a/*/*/*/*/*.parquet"
+        assert engine.execute(
+            f"select id, n, d, t from read_parquet('{glob}', union_by_name=true) order by id"
+        ).fetchall() == (expected)
+    read = ds.dataset(files).to_table(columns=columns).sort_by("id").to_pylist()
+    assert [tuple(row.values()) for row in read] == expected
+    session = SparkSession.builder.getOrCreate()
+    rows = session.read.option("mergeSchema", True).parquet(*files).select(*columns).orderBy("id").collect()
+    assert [(row.id, row.n, row.d) for row in rows] == [row[:3] for row in expected]
+    parquet = pq.ParquetFile(files[0]).schema.column(pq.read_schema(files[0]).names.index("t"))
+    assert "isAdjustedToUTC=true, timeUnit=microseconds" in str(parquet.logical_type)
+
+
+# Settings
+
+
+def test_the_namespace_is_named_after_the_source_as_theirs_is(tmp_path: Path) -> None:
+    Workspace.create(tmp_path, "rudderstack")
+    place = Workspace.open(tmp_path)
+    made, _ = place.connections.add_source("web-2", name="Web Shop v2")
+    assert made.database == "web_shop_v_2"
+    assert place.connections.change("web-2", {"namespace": "Mein Shop"}).database == "mein_shop"
+
+
+@pytest.mark.parametrize(
+    ("setting", "value", "problem"),
+    [
+        ("namespace", "pg_web", "does not begin with pg_"),
+        ("namespace", "x" * 65, "at most 64 characters"),
+        ("time_window_layout", "YYYY/MM", "write the year as 2006"),
+        ("time_window_layout", "year=2006/01", "either every folder has a key or none has"),
+        ("skip_tracks_table", "perhaps", "valid boolean"),
+        ("source_category", "x", "'event' or 'cloud'"),
+        ("types", "total=decimal", "'decimal' is not a column type: use one of bigint, boolean, double"),
+        ("types", "properties.total=double", "write it as in the lake"),
+        ("database", "web", "there is no setting 'database'"),
+        ("table_prefix", "x", "there is no setting 'table_prefix'"),
+    ],
+)
+def test_a_wrong_setting_is_refused_with_what_is_allowed(lake: Lake, setting: str, value: str, problem: str) -> None:
+    with pytest.raises(InvalidSettingsError) as error:
+        lake.workspace.connections.change("web", {setting: value})
+    assert problem in f"{error.value.problem} {error.value.fix}"
+
+
+def test_the_namespace_cannot_be_changed_once_there_are_tables(lake: Lake) -> None:
+    lake.sync_of(track("A", "m1"))
+    for change in (
+        {"namespace": "other"},
+        {"time_window_layout": "dt=2006-01-02"},
+        {"underscore_divide_numbers": "true"},
+    ):
+        with pytest.raises(InvalidSettingsError, match="would break its existing tables"):
+            lake.workspace.connections.change("web", change)
+    wanted = lake.workspace.connections.preview("web", {"namespace": "other", "underscore_divide_numbers": "true"})
+    lake.run(jobs.rebuild(wanted))
+    assert paths(lake) == {f"rudder-datalake/other/{table}/2026/11/15/10" for table in ("a", "tracks")}
+    assert [table.database for table in lake.place.catalog.tables()] == ["other", "other"]
+    assert agrees(lake)
+
+
+def test_a_type_may_be_declared_beforehand_and_changed_later(lake: Lake) -> None:
+    lake.workspace.connections.change("web", {"types": "a:total=double, *_code=string"})
+    lake.sync_of(track("A", "m1", properties={"total": 5, "zip_code": 12345}))
+    assert (lake.types("a")["total"], lake.types("a")["zip_code"]) == ("double", "string")
+    job = requests.retype(lake.place, "web.a", "total", "bigint")
+    assert job
+    lake.run(job)
+    assert lake.row("a")["total"] == 5
+    for table, column, kind in (("a", "total", "decimal"), ("a", "id", "bigint"), ("a", "uuid_ts", "string")):
+        with pytest.raises(InvalidSettingsError):
+            requests.retype(lake.place, f"web.{table}", column, kind)
+
+
+def test_a_lake_whose_dialect_was_changed_in_the_settings_file_is_refused(tmp_path: Path) -> None:
+    lake = rudder(tmp_path / "workspace")
+    lake.sync_of(track("A", "m1"))
+    config = lake.workspace.folder / CONFIG
+    config.write_text(config.read_text().replace('dialect = "rudderstack"\n', ""))
+    with pytest.raises(InvalidSettingsError, match="is in the dialect rudderstack") as error:
+        Workspace.open(lake.workspace.folder).connections.all()
+    assert 'put dialect = "rudderstack" back' in error.value.fix
+
+
+def test_the_raw_options_of_an_event_are_honoured(lake: Lake) -> None:
+    def with_options(message_id: str, destination: str, **options: bool) -> dict[str, Any]:
+        return track("Order", message_id, integrations={destination: {"options": options}}, properties={"user": "x"})
+
+    lake.sync_of(
+        track("Order", "m1", properties={"user": "x"}),
+        with_options("m2", "S3_DATALAKE", skipTracksTable=True),
+        with_options("m3", "DATA_WAREHOUSE", skipReservedKeywordsEscaping=True),
+        with_options("m4", "S3_DATALAKE", skipTracksTable=False),
+        {**SIGN_UP, "messageId": "m5", "integrations": {"DATA_WAREHOUSE": {"options": {"skipUsersTable": True}}}},
+    )
+    assert [row["id"] for row in lake.rows("tracks")] == ["m1", "m3", "m4"]
+    assert [(row["id"], row["_user"]) for row in lake.rows("_order")] == [("m1", "x"), ("m2", "x"), ("m4", "x")]
+    assert filled(lake.row("order")).items() >= {"id": "m3", "user": "x"}.items()
+    assert "users" not in lake.tables()
+    assert agrees(lake)
+
+
+def test_records_of_a_cloud_application_are_known_by_their_own_ids(tmp_path: Path) -> None:
+    lake = rudder(tmp_path / "workspace", source_category="cloud")
+    deep = {"a": {"b": {"c": {"d": {"e": 1}, "f": 2}}}}
+    record = {"type": "extract", "event": "Contacts", "messageId": "m1", "recordId": "r1", "properties": deep}
+    lake.sync_of(record, {**record, "messageId": "m2"})
+    rows = lake.rows("contacts")
+    assert [(row["id"], row["_message_id"], row["event"]) for row in rows] == [
+        ("r1", "m1", "Contacts"),
+        ("r1", "m2", "Contacts"),
+    ]
+    assert (rows[0]["a_b_c_d"], rows[0]["a_b_c_f"]) == ('{"e":1}', 2)
+    assert lake.tables() == ["contacts"]
+    assert "no fast reader" not in str(lake.place.runs.latest(1)[0].report)
+    assert agrees(lake)
+
+
+# Names that file systems and catalogs do not bear
+
+
+def test_a_long_name_is_stored_under_a_shorter_folder_and_keeps_its_table(lake: Lake) -> None:
+    lake.sync_of(track("long " * 60, "m1", properties={"key " * 100: 1}))
+    name = "_".join(["long"] * 60)
+    assert lake.tables() == [name, "tracks"]
+    assert lake.row(name)["_".join(["key"] * 100)] == 1
+    assert all(len(part) <= 200 for path in paths(lake) for part in path.split("/"))
+    assert agrees(lake)
+
+
+@pytest.mark.parametrize(
+    "event", ["../../etc", "a/b", "", " ", "x'; drop table users; --", "\x00", "🎉", "con", "users"]
+)
+def test_hostile_event_names_stay_where_tables_are(lake: Lake, event: str) -> None:
+    report = lake.sync_of(track(event, "m1", properties={event: event, "../x": 1}))
+    assert report[0]["books"]["loaded"] == (1 if event else 0)
+    inside = {path.split("/")[:2] == ["rudder-datalake", "web"] for path in paths(lake)}
+    assert inside <= {True}
+    assert agrees(lake)
+
+
+# Runs
+
+
+def test_a_replay_of_one_event_writes_its_discards_anew_and_no_others(lake: Lake) -> None:
+    lake.sync_of(track("A", "m1", properties={"n": 1}), track("B", "m2", properties={"n": 1}))
+    lake.sync_of(track("A", "m3", properties={"n": "x"}), track("B", "m4", properties={"n": "y"}))
+    before = {file.path for file in lake.place.ledger.data_files("src1") if (file.owner or file.table_key) != "a"}
+    report = lake.run(requests.replay(lake.place, lake.connection, None, None, ["A"]))
+    assert report[0]["rewritten"] == 2
+    after = {file.path for file in lake.place.ledger.data_files("src1")}
+    assert before < after
+    assert [(row["row_id"], row["column_value"]) for row in lake.rows_of_discards()] == [("m3", "x"), ("m4", "y")]
+    assert agrees(lake)
+    with pytest.raises(NotFoundError):
+        requests.replay(lake.place, lake.connection, None, None, ["C"])
+
+
+def test_a_table_that_is_dropped_takes_its_discards_along(lake: Lake) -> None:
+    lake.sync_of(track("A", "m1", properties={"n": 1}), track("B", "m2", properties={"n": 1}))
+    lake.sync_of(track("A", "m3", properties={"n": "x"}), track("B", "m4", properties={"n": "y"}))
+    lake.run(requests.drop(lake.place, "web.a"))
+    assert lake.tables() == ["b", "rudder_discards", "tracks"]
+    assert [row["row_id"] for row in lake.rows_of_discards()] == ["m4"]
+    assert agrees(lake)
+    for ask in (lambda: requests.drop(lake.place, "web.rudder_discards"), _retype_discards(lake)):
+        with pytest.raises(InvalidSettingsError, match="made from the other tables"):
+            ask()
+
+
+def _retype_discards(lake: Lake) -> Callable[[], object]:
+    return lambda: requests.retype(lake.place, "web.rudder_discards", "reason", "bigint")
+
+
+@pytest.mark.parametrize("table", ["tracks", "a", "users", "rudder_discards"])
+def test_what_is_lost_of_any_table_is_found_and_mended(lake: Lake, table: str) -> None:
+    lake.sync_of(track("A", "m1", properties={"n": 1}), SIGN_UP)
+    lake.sync_of(track("A", "m3", properties={"n": "x"}))
+    before = {name: lake.query(f"select * exclude (uuid_ts) from web.{name} order by all") for name in lake.tables()}
+    gone = next(file for file in lake.place.ledger.data_files("src1") if file.table_key == table)
+    lake.place.storage.delete(gone.path)
+    findings = verify(lake.workspace, lake.connection, lake.runner)
+    assert "data_file_gone" in {finding.kind for finding in findings}
+    repair(lake.workspace, lake.connection, findings, lake.runner)
+    assert agrees(lake)
+    after = {name: lake.query(f"select * exclude (uuid_ts) from web.{name} order by all") for name in lake.tables()}
+    assert after == before
+
+
+@pytest.mark.skipif(ON_POSTGRES, reason="deletes an SQLite file")
+def test_a_database_that_is_lost_is_built_anew_from_the_lake(lake: Lake) -> None:
+    lake.sync_of(track("A", "m1", properties={"n": 1}), SIGN_UP)
+    lake.sync_of(track("A", "m3", properties={"n": "x"}))
+    before = {table: lake.query(f"select * from web.{table} order by all") for table in lake.tables()}
+    settings = lake.connection.settings
+    lake.workspace.close()
+    (lake.workspace.folder / "eventlake.db").unlink()
+    place = Workspace.open(lake.workspace.folder, SetClock("2026-11-15T14:00:00Z"))
+    restore(place, "default")
+    lake.workspace = place
+    assert lake.connection.settings == settings
+    assert {table: lake.query(f"select * from web.{table} order by all") for table in lake.tables()} == before
+    assert agrees(lake)
+    assert lake.sync()[0]["books"]["loaded"] == 0
+
+
+@pytest.mark.skipif(ON_POSTGRES, reason="copies an SQLite file")
+@pytest.mark.parametrize("job", ["sync", "replay"])
+def test_a_run_that_is_killed_at_any_change_is_made_good_by_the_next(tmp_path: Path, job: str) -> None:
+    first = rudder(tmp_path / "first")
+    first.sync_of(track("A", "m0", properties={"n": 1}), SIGN_UP)
+    first.put(track("A", "m1", properties={"n": "x"}), track("A", "m0"), track("B", "m3"), b"broken")
+    if job == "replay":
+        first.sync()
+    first.workspace.close()
+
+    def another(name: str) -> Lake:
+        shutil.copytree(first.workspace.folder, tmp_path / name)
+        return Lake(tmp_path / name, InProcess(), clock=SetClock("2026-11-15T13:00:00Z"))
+
+    def rows(lake: Lake) -> dict[str, Any]:
+        return {name: lake.query(f"select * exclude (uuid_ts) from web.{name} order by all") for name in lake.tables()}
+
+    undisturbed = another("undisturbed")
+    changes = killed_at(undisturbed.workspace.folder, job, -1).changes
+    expected = rows(undisturbed)
+    assert {"rudder_discards", "users", "tracks", "a", "b"} <= expected.keys()
+    for change in range(0, changes, 3):
+        lake = another(str(change))
+        assert killed_at(lake.workspace.folder, job, change).was_killed
+        lake.sync()
+        assert rows(lake) == expected, change
+        assert agrees(lake), change
+        assert not list((lake.root / "rudder-warehouse-staging-logs").glob("*")), change
+
+
+# Two dialects beside each other
+
+
+def test_one_source_fills_a_lake_of_each_dialect_with_books_of_their_own(tmp_path: Path) -> None:
+    settings = '[lakes.rudder]\nroot = "rudder"\ndialect = "rudderstack"\n'
+    lake = Lake(tmp_path / "workspace", InProcess(), clock=SetClock(), settings=settings)
+    place = lake.workspace
+    place.connections.connect("web", "rudder", {"skip_users_table": "false"})
+    lake.put(ORDER, SIGN_UP, {**ORDER, "messageId": "m9"})
+    reports = [run(place, jobs.sync(one), lake.runner) for one in place.connections.find("web")]
+    assert [report[0]["books"]["loaded"] for report in reports] == [3, 3]
+    assert [table.name for table in place.lake().catalog.tables()] == ["identify", "track_order_completed"]
+    assert [table.name for table in place.lake("rudder").catalog.tables()] == [
+        "identifies",
+        "order_completed",
+        "tracks",
+        "users",
+    ]
+    for one in place.connections.find("web"):
+        assert verify(place, one, lake.runner) == []
+    with pytest.raises(InvalidSettingsError, match="are for the dialect segment"):
+        place.connections.copy("web/default", "web/rudder")
+    shutil.rmtree(tmp_path / "workspace" / "rudder")
+    (tmp_path / "workspace" / "rudder").write_text("in the way")
+    lake.put(track("A", "m10"))
+    assert run(place, jobs.sync(place.connections.get("web")), lake.runner)[0]["books"]["loaded"] == 1
+
+
+def test_reports_are_json_lines_beside_the_books(lake: Lake) -> None:
+    report = lake.sync_of(ORDER)
+    (path,) = (lake.root / "eventlake" / "reports").rglob("report.json")
+    assert [json.loads(line) for line in path.read_text().splitlines()] == report
