@@ -2,10 +2,11 @@
 
 `naive_spark`, `duckdb_copy` and `dlt` are those of `bench.loaders`; the first two `…_with_schema` are told all columns
 and types before they start. `eventlake_first` meets every table for the first time, `eventlake_steady` knows them all.
-`eventlake_bucket` is the same in a bucket behind a network, `eventlake_steps` tells what its steps took,
-`eventlake_warm` finds Spark running; `eventlake_driver` and `eventlake_history` load no events, see `bench.driver`.
-`bare_spark` loads nothing. The class cache of `eventlake doctor --quick-start` is there for `bare_spark_cached` and for
-eventlake, but for `eventlake_uncached`.
+`eventlake_rudder` and `naive_spark_rudder` write the tables of RudderStack, two rows for most events.
+`eventlake_bucket` is the same as `eventlake_steady` in a bucket behind a network, `eventlake_steps` tells what its
+steps took, `eventlake_warm` finds Spark running; `eventlake_driver` and `eventlake_history` load no events, see
+`bench.driver`. `bare_spark` loads nothing. The class cache of `eventlake doctor --quick-start` is there for
+`bare_spark_cached` and for eventlake, but for `eventlake_uncached`.
 """
 
 from __future__ import annotations
@@ -54,6 +55,7 @@ class Contestant:
     prepare: Callable[[Task, Path], list[str]]
     output: str | None = None
     tells: bool = False  # its last line is a JSON object of seconds
+    one_row_each: bool = True  # else events have rows in several tables, and counting them tells nothing
 
 
 @cache
@@ -69,10 +71,10 @@ def settle_in(scratch: Path) -> None:
     make_class_cache(scratch / "spark.log")
 
 
-def eventlake_workspace(folder: Path, *sources: Path) -> list[list[str]]:
+def eventlake_workspace(folder: Path, *sources: Path, dialect: str = "segment") -> list[list[str]]:
     """The commands that make a workspace and sync each folder of raw files in turn."""
     eventlake = [str(EVENTLAKE), "-C", str(folder)]
-    commands = [[str(EVENTLAKE), "init", str(folder)], [*eventlake, "source", "add", _SLUG]]
+    commands = [[str(EVENTLAKE), "init", str(folder), "--dialect", dialect], [*eventlake, "source", "add", _SLUG]]
     for source in sources:
         commands += [[*eventlake, "import", _SLUG, str(source)], [*eventlake, "sync", _SLUG, "--json"]]
     return commands
@@ -96,6 +98,14 @@ def _steady(task: Task, folder: Path) -> list[str]:
     _done(before)
     if task.index_ids:
         write_index(folder / "workspace", _SLUG, task.index_ids)
+    return sync
+
+
+def _rudder(task: Task, folder: Path) -> list[str]:
+    """The same in RudderStack's dialect: most events have two rows."""
+    archives = task.sample.folder, task.archive.folder
+    *before, sync = eventlake_workspace(folder / "workspace", *archives, dialect="rudderstack")
+    _done(before)
     return sync
 
 
@@ -152,7 +162,7 @@ def _driver(what: str) -> Contestant:
     return Contestant(prepare, tells=True)
 
 
-def _loader(name: str, *, schema_given: bool = False) -> Contestant:
+def _loader(name: str, *, schema_given: bool = False, one_row_each: bool = True) -> Contestant:
     def prepare(task: Task, folder: Path) -> list[str]:
         codec = f"--codec={WRITER['compression']}"  # eventlake's, so that sizes can be compared
         load = [sys.executable, "-m", "bench.loaders", name, str(task.archive.folder)]
@@ -161,7 +171,7 @@ def _loader(name: str, *, schema_given: bool = False) -> Contestant:
             _done([[*load, str(known), "--infer"]])
         return [*load, str(folder / "out"), codec, *([f"--schema={known}"] if schema_given else [])]
 
-    return Contestant(prepare, output="out/**/*.parquet")
+    return Contestant(prepare, output="out/**/*.parquet", one_row_each=one_row_each)
 
 
 _LAKE = "workspace/lake/segment-data/data/**/*.parquet"
@@ -173,9 +183,11 @@ CONTESTANTS = {
     "spark_with_schema": _loader("naive_spark", schema_given=True),
     "duckdb_copy": _loader("duckdb_copy"),
     "duckdb_with_schema": _loader("duckdb_copy", schema_given=True),
+    "naive_spark_rudder": _loader("naive_spark_rudder", one_row_each=False),
     "dlt": _loader("dlt_parquet"),
     "eventlake_first": Contestant(_first, _LAKE),
     "eventlake_steady": Contestant(_steady, _LAKE),
+    "eventlake_rudder": Contestant(_rudder, "workspace/lake/rudder-datalake/**/*.parquet", one_row_each=False),
     "eventlake_uncached": Contestant(_without_class_cache, _LAKE),
     "eventlake_bucket": Contestant(_bucket),
     "eventlake_steps": Contestant(_steps, _LAKE, tells=True),

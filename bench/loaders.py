@@ -69,6 +69,27 @@ def naive_spark(source: Path, target: Path, way: Way) -> None:
     spark.stop()
 
 
+def naive_spark_rudder(source: Path, target: Path, way: Way) -> None:
+    """The same as RudderStack lays events out: a row in `tracks` or the call's table, and one in the event's own."""
+    from pyspark.sql import functions as F  # noqa: N812, PLC0415 - the name everyone knows it by
+
+    spark = _spark(way)
+    received_at = F.to_timestamp("receivedAt")
+    events = (
+        spark.read.json(str(source))
+        .withColumn("day", F.date_format(received_at, "yyyy-MM-dd"))
+        .withColumn("hr", F.date_format(received_at, "HH"))
+        .cache()
+    )
+    of_call = F.when(F.col("type") == "track", "tracks").otherwise(F.concat("type", F.lit("s")))
+    name = F.regexp_replace(F.lower("event"), "[^a-z0-9]+", "_")
+    calls = events.drop("properties", "traits").withColumn("table", of_call)
+    own = events.where("type = 'track'").withColumn("table", name)
+    for rows in (calls, own):
+        rows.write.mode("append").partitionBy("table", "day", "hr").parquet(str(target))
+    spark.stop()
+
+
 def spark_schema(source: Path, target: Path) -> None:
     spark = _spark(Way())
     target.write_text(spark.read.json(str(source)).schema.json())
@@ -159,6 +180,7 @@ def _lines(source: Path) -> Iterator[bytes]:
 
 LOADERS: dict[str, Callable[[Path, Path, Way], None]] = {
     "naive_spark": naive_spark,
+    "naive_spark_rudder": naive_spark_rudder,
     "duckdb_copy": duckdb_copy,
     "dlt_parquet": dlt_parquet,
 }

@@ -59,8 +59,8 @@ def run(entry: Entry, folder: Path) -> Run:
         cost,
         output_bytes=sum(file.stat().st_size for file in written),
         files=len(written),
-        copies_left=rows - events,
-        events_lost=entry.task.archive.events - events if contestant.output else 0,
+        copies_left=rows - events if contestant.one_row_each else 0,
+        events_lost=entry.task.archive.events - events if contestant.output and contestant.one_row_each else 0,
         told_seconds=json.loads(log.read_text().splitlines()[-1]) if contestant.tells else {},
     )
 

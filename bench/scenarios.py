@@ -122,6 +122,10 @@ def _o(scale: Scale, archives: Archives) -> Iterator[Entry]:
         yield Entry("O", f"{name} in a bucket", "eventlake_bucket", task)
 
 
+def _r(scale: Scale, archives: Archives) -> Iterator[Entry]:
+    yield from _many("R", whole_task(scale, archives), "naive_spark_rudder", "eventlake_rudder", "eventlake_steady")
+
+
 def _s(_scale: Scale, _archives: Archives) -> Iterator[Entry]:
     yield from _many("S", NO_EVENTS, "eventlake_driver", "eventlake_history")
 
@@ -143,6 +147,7 @@ SCENARIOS = {
     "H": Scenario("40 track types with properties of their own", _h),
     "N": Scenario("1,000 track types in three hours", _n),
     "O": Scenario("A and N in a bucket behind a network", _o),
+    "R": Scenario("A in RudderStack's dialect", _r),
     "S": Scenario("the driver of a billion events, and one more file after a million", _s),
     "W": Scenario("one table with 1,500 columns of which an event fills 30", _w),
 }

@@ -95,8 +95,12 @@ def _size_against_duckdb(found: Medians) -> float:
     return found["A", "eventlake_steady"].output_bytes / found["A", "duckdb_copy"].output_bytes
 
 
+def _rudder_cpu(found: Medians) -> float:
+    return found["R", "eventlake_rudder"].cpu_seconds / found["R", "eventlake_steady"].cpu_seconds
+
+
 _STEADY = _wall("A", "eventlake_steady")
-_SYNCS = ("eventlake_first", "eventlake_steady", "eventlake_bucket")
+_SYNCS = ("eventlake_first", "eventlake_steady", "eventlake_bucket", "eventlake_rudder")
 
 
 def _against(scenario: str) -> tuple[Target, ...]:
@@ -126,6 +130,7 @@ TARGETS = (
     Target("D: share of the look-back in wall time", 0.15, _lookback_share),
     Target("O: A in a bucket ÷ on a disk", 1.3, _ratio(_wall("O", "A in a bucket"), _wall("O", "A on a disk"))),
     Target("O: N in a bucket ÷ on a disk", 2.0, _ratio(_wall("O", "N in a bucket"), _wall("O", "N on a disk"))),
+    Target("R: CPU in RudderStack's dialect ÷ in Segment's", 1.8, _rudder_cpu),
     Target(
         "F: cold process ÷ bare PySpark, both with a class cache",
         1.6,

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import duckdb
+import pyarrow as pa
 import pyarrow.dataset as ds
 import pyarrow.parquet as pq
 import pytest
@@ -507,3 +508,96 @@ def test_reports_are_json_lines_beside_the_books(lake: Lake) -> None:
     report = lake.sync_of(ORDER)
     (path,) = (lake.root / "eventlake" / "reports").rglob("report.json")
     assert [json.loads(line) for line in path.read_text().splitlines()] == report
+
+
+# Tables that somebody else made
+
+
+def theirs(lake: Lake, table: str, **columns: Any) -> Path:
+    """A file as RudderStack writes it: columns in order of their names, times without a zone."""
+    folder = lake.root / "rudder-datalake" / "web" / table / "2026/10/01/09"
+    folder.mkdir(parents=True, exist_ok=True)
+    path = folder / f"1790845200.src1.{table}.{len(list(folder.iterdir()))}.parquet"
+    received = pa.array([at("2026-10-01T09:00:00")]).cast(pa.timestamp("us"))
+    cells = {name: pa.array([value]) for name, value in columns.items()} | {"received_at": received}
+    pq.write_table(pa.table(dict(sorted(cells.items()))), path)
+    return path
+
+
+def test_tables_of_rudderstack_are_gone_on_with_in_their_types(lake: Lake) -> None:
+    old = theirs(lake, "a", id="old", event="a", price=5, plan=True)
+    theirs(lake, "a", id="older", event="a", ratio=0.5)
+    theirs(lake, "tracks", id="old", user_id=7)
+    shown = requests.adopt(lake.place, lake.connection).adopted
+    assert [(table.table, len(table.added)) for table in shown] == [("a", 6), ("tracks", 3)]
+    report = lake.run(requests.adopt(lake.place, lake.connection))
+    assert report[0]["notices"] == ["2 tables with 9 columns taken over"]
+    assert (lake.types("a")["price"], lake.types("a")["plan"], lake.types("a")["ratio"]) == (
+        "bigint",
+        "boolean",
+        "double",
+    )
+    lake.sync_of(track("A", "m1", properties={"price": 1.5, "plan": "pro", "new": "x"}, userId="u1"))
+    row = lake.row("a")
+    assert (row["price"], row["plan"], row["new"]) == (1, None, "x")
+    assert lake.row("tracks")["user_id"] is None, "theirs is a bigint, and stays one"
+    told = {(r["table_name"], r["column_name"], r["column_value"]) for r in lake.rows_of_discards()}
+    assert told == {("a", "price", "1.5"), ("a", "plan", "pro"), ("tracks", "user_id", "u1")}
+    with duckdb.connect() as engine:
+        glob = f"{lake.root}/rudder-datalake/web/a/*/*/*/*/*.parquet"
+        sql = f"select id, price from read_parquet('{glob}', union_by_name=true) order by id"
+        assert engine.execute(sql).fetchall() == [("m1", 1), ("old", 5), ("older", None)]
+    assert agrees(lake), "files of theirs are left alone"
+    lake.run(jobs.replay(lake.connection, None, None))
+    assert old.exists()
+    (old.parent / "1794744000000004000-0123456789abcdef-1.parquet").write_bytes(old.read_bytes())
+    assert [one.kind for one in verify(lake.workspace, lake.connection, lake.runner)] == ["foreign_file"]
+
+
+def test_what_cannot_be_gone_on_with_is_refused(lake: Lake) -> None:
+    def refused(problem: str) -> None:
+        with pytest.raises((InvalidSettingsError, NotFoundError)) as error:
+            requests.adopt(lake.place, lake.connection)
+        assert problem in error.value.problem
+
+    refused("there is no table in")
+    odd = theirs(lake, "a", id="old", tags=["x"])
+    refused("web.a has columns of types that the dialect rudderstack does not write: tags (list<")
+    odd.unlink()
+    numbered = theirs(lake, "a", id=5)
+    refused("web.a.id is bigint, and must be string")
+    numbered.unlink()
+    theirs(lake, "a", id="old")
+    lake.sync_of(track("B", "m1"))
+    refused("web has tables of its own already")
+
+
+@pytest.mark.skipif(ON_POSTGRES, reason="deletes an SQLite file")
+def test_what_was_taken_over_is_known_after_a_restore(lake: Lake) -> None:
+    theirs(lake, "a", id="old", price=5)
+    lake.run(requests.adopt(lake.place, lake.connection))
+    lake.sync_of(track("A", "m1", properties={"price": 1.5}))
+    types = lake.types("a")
+    lake.workspace.close()
+    (lake.workspace.folder / "eventlake.db").unlink()
+    lake.workspace = Workspace.open(lake.workspace.folder, SetClock("2026-11-15T14:00:00Z"))
+    restore(lake.workspace, "default")
+    assert lake.types("a") == types
+    assert agrees(lake)
+
+
+def test_tables_of_segment_are_gone_on_with_as_well(tmp_path: Path) -> None:
+    lake = Lake(tmp_path / "workspace", InProcess(), clock=SetClock())
+    folder = lake.root / "segment-data/data/src1/segment_type=page/day=2026-10-01/hr=09"
+    folder.mkdir(parents=True)
+    cells = {
+        "message_id": pa.array(["old"]),
+        "received_at": pa.array([at("2026-10-01T09:00:00")]),
+        "name": pa.array(["x"]),
+    }
+    pq.write_table(pa.table(cells | {"properties_n": pa.array([5])}), folder / "part-0.parquet")
+    lake.run(requests.adopt(lake.place, lake.connection))
+    lake.sync_of({"type": "page", "messageId": "m1", "properties": {"n": "five"}})
+    assert lake.types("page")["properties_n"] == "bigint"
+    assert lake.rescued("page")["/properties/n"]["value"] == "five"
+    assert agrees(lake)

@@ -8,7 +8,7 @@ spread over Spark. What differs is named: which file, which table and hour, how 
 from collections.abc import Callable, Iterator, Sequence
 from typing import NamedTuple, TypeVar
 
-from eventlake.commit.ownership import refuse_unknown
+from eventlake.commit.ownership import is_our_file, refuse_unknown
 from eventlake.control.connections import Connection
 from eventlake.control.leases import Lane
 from eventlake.control.ledger import IndexFile
@@ -100,8 +100,10 @@ class _Checks:
                 rows = f"{words.count(file.rows, 'row')} when it was written, {now.messages.rows:,} now"
                 yield Finding("data_file_changed", file.path, rows, place)
             self._data_seen[file.path] = now.messages or Messages()
+        runs = self._lake.runs.latest(None, self._connection.source.id)
+        is_adopted = any(run.kind == "adopt" and run.status == "finished" for run in runs)
         for stored in self._lake.storage.files(self._connection.dialect.data_folder):
-            if stored.path not in self._data_seen:
+            if stored.path not in self._data_seen and not (is_adopted and not is_our_file(stored.path)):
                 yield Finding("foreign_file", stored.path, "not written by a run; readers that list the folder see it")
 
     def partitions(self) -> Iterator[Finding]:

@@ -39,6 +39,7 @@ class TableChange:
     retyped: tuple[tuple[str, ColumnType], ...] = ()
     partitions: tuple[tuple[str, ...], ...] = ()
     anew: bool = False  # its partitions are no longer what they were: forget the old ones
+    adopted: bool = False  # somebody else made it: it is taken over as it is
 
 
 def unchanged(table: CatalogTable) -> TableChange:

@@ -150,7 +150,7 @@ class GlueCatalog:
             return glue_tables.changed(table, change, location, run_id=run_id, at=at, types=types)
 
         place = {"DatabaseName": change.database, "TableName": change.table}
-        before = self._own_table(change.database, change.table, change.source_id)
+        before = self._own_table(change)
         # Partitions come first: the table still shows that this was not finished, should it end here.
         if before and (change.anew or glue_tables.is_retyped(before, changed(before))):
             self._change_partitions(place, before, changed(before), set(change.partitions) if change.anew else None)
@@ -161,9 +161,23 @@ class GlueCatalog:
         if not glue_tables.is_complete(table):
             self._write(change.database, change.table, glue_tables.completed)
 
-    def _own_table(self, database: str, table: str, source_id: str) -> Described | None:
+    def described(self, database: str) -> dict[str, tuple[tuple[str, ...], dict[str, str]]]:
+        """The tables of a database in this lake: by location, their partition keys and the types of their columns."""
+        found = {}
+        for table in self._tables(database):
+            location = table.get("StorageDescriptor", {}).get("Location", "").rstrip("/")
+            if location.startswith(f"{self._root}/"):
+                keys, types = tuple(glue_tables.keys_of(table)), dict(glue_tables.types_of(table))
+                found[location.removeprefix(f"{self._root}/")] = (keys, types)
+        return found
+
+    def _own_table(self, change: TableChange) -> Described | None:
+        database, table = change.database, change.table
         found = self._table(database, table)
-        if found and (not glue_tables.is_ours(found, self._root) or glue_tables.source_of(found) != source_id):
+        is_ours = found is not None and glue_tables.is_ours(found, self._root)
+        if change.adopted and not is_ours:
+            return found
+        if found and (not is_ours or glue_tables.source_of(found) != change.source_id):
             raise InvalidSettingsError(
                 f"{database}.{table} in Glue was not made by this lake for this source",
                 fix="two must not write to one table: choose another database, or drop that table in Glue",

@@ -1,4 +1,4 @@
-"""`eventlake drop` and `allow`: which tables a source may have."""
+"""`eventlake drop`, `allow` and `adopt`: which tables a source has."""
 
 from typing import Annotated, Any
 
@@ -69,6 +69,33 @@ def allow(
             "allow needs names, or --refused", fix=f"`eventlake allow {name} NAME…`; see `eventlake drop --list`"
         )
     run_all(place, [requests.allow(place.lake(connection.lake), connection, names or None)], as_json)
+
+
+def adopt(
+    name: Name,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Only show what would be taken over.")] = False,
+    as_json: JsonFlag = False,
+) -> None:
+    """Begin with the tables of a lake that Segment or RudderStack made: their columns and types stay as they are.
+
+    Reads the Glue tables of the connection's database or, without Glue, the Parquet files where its tables would be.
+    From then on syncs write beside those files, and append columns. Nothing of theirs is moved or deleted. What they
+    hold is seen by Athena and whoever lists folders; `eventlake query` shows what eventlake has loaded.
+
+    Example: eventlake adopt web/aws
+    """
+    place = state.workspace()
+    connection = place.connections.get(name)
+    job = requests.adopt(place.lake(connection.lake), connection)
+    if not dry_run:
+        run_all(place, [job], as_json)
+        return
+    found = {change.table: {column.name: column.type.value for column in change.added} for change in job.adopted}
+    if as_json:
+        output.print_json(found)
+        return
+    rows = [(table, len(columns), ", ".join(columns)) for table, columns in found.items()]
+    output.table(None, ("table", "columns", "names"), rows, numbers=("columns",))
 
 
 def _show(place: Workspace, as_json: bool) -> None:

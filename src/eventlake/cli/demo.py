@@ -36,7 +36,7 @@ class Tour(NamedTuple):
     revenue: str
     misfits: str
     orders: str
-    added: str
+    any_sql: str
 
 
 _TOURS: dict[DialectName, Tour] = {
@@ -54,7 +54,7 @@ _TOURS: dict[DialectName, Tour] = {
         WHERE _rescued_data IS NOT NULL AND _rescued_data NOT LIKE '%rounded%' LIMIT 4
         """,
         orders="shop.track_order_completed",
-        added="shop.track_product_added",
+        any_sql="select event, count(*) from shop.track_product_added group by all",
     ),
     "rudderstack": Tour(
         """
@@ -70,7 +70,7 @@ _TOURS: dict[DialectName, Tour] = {
         FROM shop.rudder_discards GROUP BY ALL ORDER BY ALL LIMIT 6
         """,
         orders="shop.order_completed",
-        added="shop.product_added",
+        any_sql="select event, count(*) from shop.tracks group by all",
     ),
 }
 _QUARANTINED = """
@@ -182,7 +182,7 @@ def _what_next(scratch: Path, tour: Tour) -> None:
     for command, words in (
         ("tables", "all tables"),
         (f"describe {tour.orders}", "columns, types, and since when"),
-        (f'query "select event, count(*) from {tour.added} group by all"', "any SQL"),
+        (f'query "{tour.any_sql}"', "any SQL"),
         ("replay shop --all", "load everything again: adds nothing"),
         ("collect", "let SDKs send to it: see docs/collector.md"),
         ("verify", "do archive, files, catalog and books agree?"),

@@ -34,7 +34,7 @@ def show_report(name: str, lines: list[dict[str, Any]]) -> None:
             f"{head['carried_over']:,} carried over from the lake, {head['row_count']:,} added"
         )
     output.say(
-        f"  {_sum_of_lines(head['books'], again=is_replay)}   ",
+        f"  {_sum_of_lines(head['books'], tables, again=is_replay)}   ",
         (
             f"{count(head['files_read'], 'raw file')} → {count(head['data_files'], 'data file')}, "
             f"{output.size(head['bytes'])}",
@@ -47,8 +47,10 @@ def show_report(name: str, lines: list[dict[str, Any]]) -> None:
         _show_tables(tables)
 
 
-def _sum_of_lines(books: dict[str, Any], *, again: bool) -> str:
+def _sum_of_lines(books: dict[str, Any], tables: list[dict[str, Any]], *, again: bool) -> str:
     """The books as a sum. In a replay, what is in the lake already is a duplicate by the books."""
+    # Where events have rows in several tables, they are not the same.
+    one = "event" if sum(table["row_count"] for table in tables) > books["loaded"] else "row"
     told = {
         "duplicates": f"{books['duplicates']:,} in the lake already"
         if again
@@ -56,7 +58,7 @@ def _sum_of_lines(books: dict[str, Any], *, again: bool) -> str:
         **{word: f"{books[word]:,} {word}" for word in ("suppressed", "blocked", "quarantined")},
     }
     others = [words for word, words in told.items() if books[word] or word in ("duplicates", "quarantined")]
-    added = count(books["loaded"], "new row") if again else f"{count(books['loaded'], 'row')} loaded"
+    added = count(books["loaded"], f"new {one}") if again else f"{count(books['loaded'], one)} loaded"
     return f"{count(books['lines'], 'line')} read = {' + '.join([added, *others])}"
 
 

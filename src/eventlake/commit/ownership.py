@@ -18,6 +18,11 @@ from eventlake.workspace import Lake
 _OUR_FILE = re.compile(r".*/(?P<run>\d{19})-[0-9a-f]{8,16}-\d+\.parquet")
 
 
+def is_our_file(path: str) -> bool:
+    """Whether a data file is called like those of a run."""
+    return _OUR_FILE.fullmatch(path) is not None
+
+
 class _Written(msgspec.Struct):
     """As much of a manifest as tells who wrote it."""
 

@@ -29,6 +29,7 @@ class ConnectionSettings(BaseModel):
     dialect_name: ClassVar[str]
     declarations: ClassVar[declared.Dialect]
     names_database: ClassVar[str]  # the setting that does
+    names_layout: ClassVar[str]
     # Changing one of these would leave tables in two layouts, or orphans under the old name.
     fixed_once_loaded: ClassVar[tuple[str, ...]]
     of_table_keys: ClassVar[tuple[str, ...]]  # the settings that the keys of tables depend on
@@ -103,6 +104,7 @@ class SegmentSettings(ConnectionSettings, _SegmentNames):
     dialect_name = "segment"
     declarations = declared.SEGMENT
     names_database = "database"
+    names_layout = "date_partition"
     fixed_once_loaded = tuple(_SegmentNames.model_fields)
     of_table_keys = ("table_naming",)
 
@@ -177,6 +179,7 @@ class RudderStackSettings(ConnectionSettings, _RudderStackNames):
     dialect_name = "rudderstack"
     declarations = declared.RUDDERSTACK
     names_database = "namespace"
+    names_layout = "time_window_layout"
     fixed_once_loaded = ("namespace", "time_window_layout", "underscore_divide_numbers", "source_category")
     of_table_keys = ("underscore_divide_numbers",)
 

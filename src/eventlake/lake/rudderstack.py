@@ -117,6 +117,10 @@ class RudderStackDialect(msgspec.Struct, frozen=True, tag="rudderstack"):
         """The folder of a table, which is called like it unless no file system could have such a name."""
         return f"{self.data_folder}/{shortened(table_key, MAX_FOLDER_LENGTH)}"
 
+    def key_at(self, location: str) -> str | None:
+        folder, _, key = location.rpartition("/")
+        return key if folder == self.data_folder else None
+
     def columns(self, table_key: str, sent: Sent | None = None, *, is_first: bool = True) -> ColumnRules:
         of_event = TableKind.EXTRACT if self.is_cloud else TableKind.EVENT
         return RudderColumns(

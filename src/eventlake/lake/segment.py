@@ -82,6 +82,11 @@ class SegmentDialect(msgspec.Struct, frozen=True, tag="segment"):
     def location(self, table_key: str) -> str:
         return f"{self.data_folder}/segment_type={table_key}"
 
+    def key_at(self, location: str) -> str | None:
+        """The key of the table that lies there; None if none of the source's does."""
+        folder, mark, key = location.partition("/segment_type=")
+        return key if mark and folder == self.data_folder and "/" not in key else None
+
     def columns(self, table_key: str, sent: Sent | None = None, *, is_first: bool = True) -> ColumnRules:
         """The columns of a table, for events that ask for nothing special or say what they do."""
         del table_key, sent, is_first

@@ -111,6 +111,11 @@ class Workspace(opened.Workspace):
         job = requests.retype(self.lake(lake), table, column, new_type)
         return self._run([job], _heeding(cancel, progress))[0] if job else None
 
+    def adopt(self, name: str) -> Report:
+        """Take over the tables of a Segment or RudderStack lake that are where a connection would make its own."""
+        connection = self.connections.get(name)
+        return self._run([requests.adopt(self.lake(connection.lake), connection)], no_progress)[0]
+
     def verify(
         self, *names: str, mend: bool = False, progress: Progress = no_progress, cancel: Event | None = None
     ) -> dict[str, list[Finding]]:

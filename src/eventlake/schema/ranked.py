@@ -7,7 +7,7 @@ import numpy as np
 
 from eventlake.schema.cast import value_text
 from eventlake.schema.cells import Cells, present, values_by_row, without
-from eventlake.schema.claims import ColumnRules
+from eventlake.schema.claims import Claims, ColumnRules
 from eventlake.schema.kinds import Place
 from eventlake.schema.rescue import Rescued, keys_of
 
@@ -60,10 +60,15 @@ def _texts(candidate: Candidate, rows: np.ndarray[tuple[int, ...], np.dtype[np.b
 
 
 def _rank(candidate: Candidate, rules: ColumnRules, column: str) -> int:
-    claims = rules.claims(tuple(keys_of(candidate.place.pointer)))
+    claims = _claims(candidate, rules)
     return next((claim.rank for claim in claims if claim.column == column), 0) if not isinstance(claims, str) else 0
 
 
+def _claims(candidate: Candidate, rules: ColumnRules) -> Claims | str:
+    path = tuple(keys_of(candidate.place.pointer))
+    return rules.claims(path) if path else ()  # of a table that was taken over nobody knows where its values are from
+
+
 def _has_another(candidate: Candidate, rules: ColumnRules, column: str) -> bool:
-    claims = rules.claims(tuple(keys_of(candidate.place.pointer)))
+    claims = _claims(candidate, rules)
     return not isinstance(claims, str) and any(claim.column != column for claim in claims)

@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass, field, replace
 
+from eventlake.catalog.base import TableChange
 from eventlake.control.connections import Connection
 from eventlake.errors import InvalidSettingsError
 from eventlake.events.instants import FIRST, LAST
@@ -22,11 +23,14 @@ class Job:
     asked_to: int | None = None
     new_types: dict[str, dict[str, ColumnType]] = field(default_factory=dict)  # by table key and column
     dropped: str | None = None  # the key of a table that is to go
+    adopted: tuple[TableChange, ...] = ()  # tables of others that are to be taken over
     allowed: frozenset[str] = frozenset()  # keys of tables that were dropped or refused, and may be from now on
     only_left_out: bool = False  # only raw files of which lines were left out
 
     @property
     def kind(self) -> str:
+        if self.adopted:
+            return "adopt"
         return self.mode.value if self.dropped is None else "drop"
 
     @property
@@ -42,7 +46,7 @@ class Job:
     @property
     def is_alone(self) -> bool:
         """Whether neither syncs nor replays of the connection may go on meanwhile."""
-        return not self.is_beside_syncs and (self.is_replay or self.dropped is not None)
+        return not self.is_beside_syncs and (self.is_replay or self.dropped is not None or bool(self.adopted))
 
 
 def sync(connection: Connection) -> Job:
@@ -79,6 +83,11 @@ def retype(connection: Connection, table_key: str, column: str, new_type: Column
 def drop(connection: Connection, table_key: str) -> Job:
     """Remove a table from the lake, and leave its events out from then on. The raw archive stays as it is."""
     return Job(connection, dropped=table_key)
+
+
+def adopt(connection: Connection, tables: tuple[TableChange, ...]) -> Job:
+    """Take tables over that somebody else made."""
+    return Job(connection, adopted=tables)
 
 
 def allow(connection: Connection, table_keys: frozenset[str], *, were_loaded: bool) -> Job:

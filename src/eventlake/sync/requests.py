@@ -9,6 +9,7 @@ from eventlake.errors import InvalidSettingsError, NotFoundError
 from eventlake.reports.words import count
 from eventlake.schema.types import ColumnType
 from eventlake.sync import jobs
+from eventlake.sync.adopt import tables_to_adopt
 from eventlake.sync.jobs import Job
 from eventlake.workspace import Lake
 
@@ -114,6 +115,11 @@ def _refuse_discards(connection: Connection, table: CatalogTable) -> None:
         raise InvalidSettingsError(
             f"{table.name} is made from the other tables: it is as they are", fix="name the table that they are from"
         )
+
+
+def adopt(lake: Lake, connection: Connection) -> Job:
+    """Take over the tables that are where a connection would make its own."""
+    return jobs.adopt(connection, tables_to_adopt(lake, connection))
 
 
 def allow(lake: Lake, connection: Connection, names: Sequence[str] | None) -> Job:

@@ -30,6 +30,7 @@ from eventlake.errors import (
 from eventlake.reports import report
 from eventlake.runners.base import Progress, Runner, no_progress
 from eventlake.sync import books, jobs
+from eventlake.sync.adopt import manifest_of_adoption
 from eventlake.sync.beside import still_holding
 from eventlake.sync.dedupe import dedupe
 from eventlake.sync.discover import discover
@@ -99,6 +100,8 @@ def _produced(work: Work, state: LakeState) -> Outcome:
 def _manifest(work: Work, state: LakeState, head: report.RunHead, outcome: Outcome | None = None) -> Manifest:
     if work.job.dropped is not None:
         return manifest_of_drop(work, state, work.job.dropped, head)
+    if work.job.adopted:
+        return manifest_of_adoption(work, state, work.job.adopted, head)
     outcome = outcome or _produced(work, state)
     lake, dialect = work.lake, work.job.connection.dialect
     partitions = {

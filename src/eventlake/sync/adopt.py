@@ -1,0 +1,154 @@
+"""Taking over tables that somebody else made: their columns and types are what a connection's tables begin with.
+
+A lake of Segment's or RudderStack's own making is described by its Glue tables, or by its Parquet files. From then on
+files are written beside theirs, columns are appended, and no type changes. Nothing of theirs is moved or deleted, and
+`eventlake query` shows only what eventlake has loaded.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from eventlake.catalog.base import TableChange
+from eventlake.commit.manifest import Manifest, Noted
+from eventlake.control.connections import Connection
+from eventlake.control.ledger import Entry
+from eventlake.errors import InvalidSettingsError, NotFoundError
+from eventlake.lake import discards
+from eventlake.reports import report
+from eventlake.reports.words import count
+from eventlake.schema.evolve import Column
+from eventlake.schema.names import RESCUED_COLUMN
+from eventlake.schema.types import ColumnType
+from eventlake.sync.books import Books
+from eventlake.sync.state import LakeState
+from eventlake.sync.work import Work
+from eventlake.workspace import Lake
+
+FILES_LOOKED_AT = 1000  # of a table, the newest: their columns only grow
+
+
+def tables_to_adopt(lake: Lake, connection: Connection) -> tuple[TableChange, ...]:
+    """The tables that are where a connection would make its own."""
+    if lake.ledger.has_data(connection.source.id):
+        raise InvalidSettingsError(
+            f"{connection.name} has tables of its own already",
+            fix="adopt before the first sync: what was loaded since then has its own types",
+        )
+    is_in_glue = lake.settings.catalog.kind == "glue"
+    found = lake.glue.described(connection.database) if is_in_glue else _in_folders(lake, connection)
+    changes = tuple(_changes(connection, found))
+    if not changes:
+        place = f"the database {connection.database} of Glue" if is_in_glue else lake.storage.full(_folder(connection))
+        raise NotFoundError(
+            f"there is no table in {place} that {connection.name} would write to",
+            fix=f"see the settings of {connection.name}: `eventlake connection list --json`",
+        )
+    return changes
+
+
+def _folder(connection: Connection) -> str:
+    return connection.dialect.data_folder
+
+
+def _in_folders(lake: Lake, connection: Connection) -> dict[str, tuple[tuple[str, ...], dict[str, str]]]:
+    """The tables that files tell of: by location, their partition keys and the types of their columns."""
+    dialect = connection.dialect
+    found = {}
+    for folder in lake.storage.folders(_folder(connection)):
+        location = f"{_folder(connection)}/{folder}"
+        files = [file.path for file in lake.storage.files(location) if file.path.endswith(".parquet")]
+        columns: dict[str, str] = {}
+        for path in files[-FILES_LOOKED_AT:]:
+            with lake.storage.open_input(path) as source:
+                columns |= {field.name: _type_name(field.type) for field in pq.read_schema(source)}
+        if files:
+            found[location] = (dialect.date_partition.keys, columns)
+    return found
+
+
+def _type_name(kind: pa.DataType) -> str:
+    if pa.types.is_integer(kind):
+        return "bigint"
+    if pa.types.is_floating(kind):
+        return "double"
+    if pa.types.is_boolean(kind):
+        return "boolean"
+    if pa.types.is_timestamp(kind):
+        return "timestamp"
+    if pa.types.is_string(kind) or pa.types.is_large_string(kind):
+        return "string"
+    return "decimal(38,6)" if kind == ColumnType.DECIMAL.arrow else str(kind)
+
+
+def _changes(
+    connection: Connection, found: Mapping[str, tuple[tuple[str, ...], dict[str, str]]]
+) -> Iterator[TableChange]:
+    dialect = connection.dialect
+    for location, (keys, columns) in sorted(found.items()):
+        table_key = dialect.key_at(location)
+        if table_key is None:
+            continue
+        name = f"{dialect.database}.{dialect.table_name(table_key)}"
+        if keys != dialect.date_partition.keys:
+            raise InvalidSettingsError(
+                f"{name} is partitioned by {', '.join(keys) or 'nothing'}, but {connection.name} by "
+                f"{', '.join(dialect.date_partition.keys) or 'nothing'}",
+                fix=f"`eventlake connection set {connection.name} {connection.settings.names_layout}=…`",
+            )
+        is_of_values = table_key == dialect.discards
+        known = list(discards.COLUMNS) if is_of_values else _typed(connection, table_key, name, columns)
+        yield TableChange(
+            database=dialect.database,
+            table=dialect.table_name(table_key),
+            source_id=connection.source.id,
+            table_key=table_key,
+            location=location,
+            partition_keys=keys,
+            added=tuple(known),
+            adopted=True,
+        )
+
+
+def _typed(connection: Connection, table_key: str, table: str, columns: Mapping[str, str]) -> list[Column]:
+    allowed = {kind.value: kind for kind in connection.settings.declarations.types}
+    named = {name: "string" if kind.startswith("varchar") else kind for name, kind in columns.items()}
+    foreign = {name: kind for name, kind in named.items() if kind not in allowed and name != RESCUED_COLUMN}
+    if foreign:
+        some = ", ".join(f"{name} ({kind})" for name, kind in sorted(foreign.items())[:5])
+        raise InvalidSettingsError(
+            f"{table} has columns of types that the dialect {connection.settings.dialect_name} does not write: {some}",
+            fix="give those columns one of the types " + ", ".join(allowed) + ", or choose another database",
+        )
+    rules = connection.dialect.columns(table_key)
+    for name in (rules.message_column, "received_at"):
+        if name in named and allowed[named[name]] is not rules.fixed[name]:
+            raise InvalidSettingsError(
+                f"{table}.{name} is {named[name]}, and must be {rules.fixed[name].value}: rows are known by it",
+                fix="choose another database",
+            )
+    return [Column(name, allowed[kind], "") for name, kind in named.items() if name != RESCUED_COLUMN]
+
+
+def manifest_of_adoption(work: Work, state: LakeState, tables: Sequence[TableChange], head: report.RunHead) -> Manifest:
+    """All that taking tables over does to the lake."""
+    finish_ns = work.lake.clock.now_ns()
+    columns = sum(len(table.added) for table in tables)
+    extra = {
+        "kind": "adopt",
+        "books": Books().as_report(),
+        "files_read": 0,
+        "rescued": 0,
+        "data_files": 0,
+        "bytes": 0,
+        "notices": [f"{count(len(tables), 'table')} with {count(columns, 'column')} taken over"],
+    }
+    entry = Entry(
+        run_id=head.run_id,
+        source_id=work.job.connection.source.id,
+        at=finish_ns // 1000,
+        report=report.finished(head, finish_ns, [], extra),
+        base=state.last_run,
+    )
+    return Manifest(entry, [], list(tables), connection=Noted.of(work.job.connection))
