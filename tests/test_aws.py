@@ -26,7 +26,7 @@ from eventlake.aws.session import AwsOptions
 from eventlake.errors import EventLakeError, InvalidSettingsError, PermissionMissingError
 from eventlake.schema.types import ColumnType
 from eventlake.storage.s3 import S3Options, S3Storage
-from eventlake.sync import jobs
+from eventlake.sync import jobs, requests
 from eventlake.workspace import Workspace
 
 EXTERNAL_ID = "workspace-1"
@@ -188,6 +188,73 @@ def test_segments_own_policy_is_enough_for_syncs_and_replays(on_aws: OnAws) -> N
     columns = {table["Name"]: {one["Name"] for one in table["StorageDescriptor"]["Columns"]} for table in shown}
     assert {"properties_price", "properties_color"} <= columns["track_a"]
     assert set(columns) == {"track_a", "track_b"}
+
+
+# RudderStack's dialect
+
+
+RUDDER_GLUE = ("glue:CreateDatabase", "glue:CreateTable", "glue:UpdateTable", "glue:GetTables")
+
+
+def rudder_lake(on_aws: OnAws, *, role_arn: str = "", **options: str) -> Lake:
+    settings = on_aws.settings(**({"role_arn": role_arn} if role_arn else {}))
+    settings = settings.replace("[s3]", 'dialect = "rudderstack"\n[s3]', 1)
+    path = on_aws.folder / uuid.uuid4().hex
+    lake = Lake(path, InProcess(), clock=SetClock(), settings=settings)
+    lake.workspace.connections.change("web", {"namespace": f"n{path.name}", **options})
+    return lake
+
+
+def test_four_rights_in_glue_are_enough_for_a_lake_of_rudderstacks_without_partitions(on_aws: OnAws) -> None:
+    lake = rudder_lake(on_aws, role_arn=on_aws.aws.role(only=["s3:*", *RUDDER_GLUE]))
+    glue, database = on_aws.aws.client("glue"), lake.connection.database
+    with rights_checked():
+        lake.sync_of(track("A", "m1", properties={"price": 1, "plan": "x"}))
+        lake.sync_of(track("A", "m2", properties={"price": "n/a", "new": 0.5}))
+        lake.run(jobs.replay(lake.connection, None, None))
+    tables = {table["Name"]: table for table in glue.get_tables(DatabaseName=database)["TableList"]}
+    assert set(tables) == {"a", "tracks", "rudder_discards"}
+    storage = tables["a"]["StorageDescriptor"]
+    types = {column["Name"]: column["Type"] for column in storage["Columns"]}
+    assert (types["price"], types["plan"], types["new"]) == ("bigint", "varchar(65535)", "double")
+    assert (tables["a"]["PartitionKeys"], tables["a"]["TableType"]) == ([], "EXTERNAL_TABLE")
+    assert storage["Location"] == f"s3://{on_aws.bucket}/lake/rudder-datalake/{database}/a"
+    assert verify(lake.workspace, lake.connection, InProcess()) == []
+
+
+def test_every_key_of_a_layout_is_a_partition_in_glue(on_aws: OnAws) -> None:
+    lake = rudder_lake(on_aws, time_window_layout="year=2006/month=01/day=02/hour=15")
+    lake.sync_of(track("A", "m1"), track("A", "m2", receivedAt="2026-11-15T11:00:00Z"))
+    glue, place = on_aws.aws.client("glue"), {"DatabaseName": lake.connection.database, "TableName": "a"}
+    found = {tuple(one["Values"]): one for one in glue.get_partitions(**place)["Partitions"]}
+    assert set(found) == {("2026", "11", "15", "10"), ("2026", "11", "15", "11")}
+    place_of_first = found["2026", "11", "15", "10"]["StorageDescriptor"]["Location"]
+    assert place_of_first.endswith("/a/year=2026/month=11/day=15/hour=10")
+    assert verify(lake.workspace, lake.connection, InProcess()) == []
+
+
+def test_tables_that_rudderstack_made_in_glue_are_gone_on_with_and_what_users_set_is_kept(on_aws: OnAws) -> None:
+    lake = rudder_lake(on_aws)
+    database, glue = lake.connection.database, on_aws.aws.client("glue")
+    root = f"s3://{on_aws.bucket}/lake/rudder-datalake/{database}"
+    columns = [{"Name": "id", "Type": "varchar(65535)"}, {"Name": "price", "Type": "bigint"}]
+    theirs = {
+        "Name": "a",
+        "Parameters": {"owner": "me"},
+        "StorageDescriptor": {"Columns": columns, "Location": f"{root}/a"},
+    }
+    glue.create_database(DatabaseInput={"Name": database})
+    glue.create_table(DatabaseName=database, TableInput=theirs)
+    with pytest.raises(InvalidSettingsError, match="was not made by eventlake"):
+        lake.sync_of(track("A", "m1", properties={"price": 1.5}))
+    lake.run(requests.adopt(lake.place, lake.connection))
+    lake.sync()
+    table = glue.get_table(DatabaseName=database, Name="a")["Table"]
+    types = [(column["Name"], column["Type"]) for column in table["StorageDescriptor"]["Columns"]]
+    assert types[:2] == [("id", "varchar(65535)"), ("price", "bigint")]
+    assert ("event_text", "varchar(65535)") in types
+    assert table["Parameters"]["owner"] == "me"
+    assert lake.query(f"select price from {database}.a") == [{"price": 1}]
 
 
 def retype(lake: Lake) -> None:

@@ -15,6 +15,7 @@ from eventlake.schema.types import ColumnType
 VALUES: dict[ColumnType, st.SearchStrategy[Any]] = {
     ColumnType.STRING: st.text(max_size=5),
     ColumnType.BIGINT: st.integers(-(2**63), 2**63 - 1),
+    ColumnType.DOUBLE: st.floats(allow_nan=False),
     ColumnType.BOOLEAN: st.booleans(),
     ColumnType.DECIMAL: st.decimals(-(10**31), 10**31, places=6),
     ColumnType.TIMESTAMP: st.integers(-(2**50), 2**50),

@@ -216,3 +216,14 @@ def test_names_of_folders_and_words_of_manifests_cannot_drive_a_terminal(folder:
     assert "\x1b" not in said
     assert "[/b][red]" in said
     assert "s [b]" in said
+
+
+def test_a_connection_is_tried_part_by_part_and_nothing_of_that_is_left(tmp_path: Path) -> None:
+    Folder(tmp_path).ask("init", "place", "--dialect", "rudderstack")
+    folder = Folder(tmp_path / "place")
+    folder.ask("source", "add", "web")
+    told = {one["step"]: one["status"] for one in folder.ask("connection", "check", "web", "--json").value}
+    steps = ("storage: upload to staging", "storage: conditional create", "catalog", "spark")
+    assert [told[step] for step in steps] == ["passed"] * 4
+    assert [path for path in (folder.path / "lake").rglob("*") if path.is_file()] == []
+    assert folder.ask("lake", "list", "--json").value[0]["dialect"] == "rudderstack"

@@ -95,7 +95,7 @@ class Run:
             with self.storage.open_output(path) as sink:
                 ids.write(sink, as_ids(rows, ids.INDEX_FIELDS))
         self.context = DedupeContext(
-            "run",
+            "segment-stage/run",
             self.storage,
             mode,
             tuple(segments),

@@ -7,7 +7,7 @@ import pytest
 
 from conftest import InProcess, Lake, SetClock, track
 from eventlake.errors import EventLakeError, InvalidSettingsError, NotFoundError
-from eventlake.schema.types import ColumnType
+from eventlake.schema.types import SEGMENT_TYPES, ColumnType
 from eventlake.sync import jobs, requests
 
 HOUR = 3_600_000_000
@@ -57,7 +57,7 @@ def test_a_type_is_changed_to_another_that_there_is(lake: Lake) -> None:
     assert requests.retype(lake.place, table, column, "bigint") is None
     kind, problem, fix = refused(requests.retype, lake.place, table, column, "integer")
     assert (kind, problem) == (InvalidSettingsError, "'integer' is not a column type")
-    assert fix == "use one of " + ", ".join(kind.value for kind in ColumnType)
+    assert fix == "use one of " + ", ".join(kind.value for kind in SEGMENT_TYPES)
     for name in ("never", "_rescued_data"):
         problem = f"{table} has no column {name!r} whose type could change"
         expected = (NotFoundError, problem, f"see `eventlake describe {table}`")

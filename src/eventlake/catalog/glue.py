@@ -163,13 +163,7 @@ class GlueCatalog:
 
     def described(self, database: str) -> dict[str, tuple[tuple[str, ...], dict[str, str]]]:
         """The tables of a database in this lake: by location, their partition keys and the types of their columns."""
-        found = {}
-        for table in self._tables(database):
-            location = table.get("StorageDescriptor", {}).get("Location", "").rstrip("/")
-            if location.startswith(f"{self._root}/"):
-                keys, types = tuple(glue_tables.keys_of(table)), dict(glue_tables.types_of(table))
-                found[location.removeprefix(f"{self._root}/")] = (keys, types)
-        return found
+        return glue_tables.by_location(self._tables(database), self._root)
 
     def _own_table(self, change: TableChange) -> Described | None:
         database, table = change.database, change.table

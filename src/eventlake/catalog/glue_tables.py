@@ -164,6 +164,16 @@ def keys_of(table: Described) -> list[str]:
     return [key["Name"] for key in table.get("PartitionKeys", ())]
 
 
+def by_location(tables: Sequence[Described], root: str) -> dict[str, tuple[tuple[str, ...], dict[str, str]]]:
+    """Tables below a root, whoever made them: by location, their partition keys and the types of their columns."""
+    found = {}
+    for table in tables:
+        location = table.get("StorageDescriptor", {}).get("Location", "").rstrip("/")
+        if location.startswith(f"{root}/"):
+            found[location.removeprefix(f"{root}/")] = (tuple(keys_of(table)), dict(types_of(table)))
+    return found
+
+
 def is_retyped(old: Described, new: Described) -> bool:
     """Whether a column has another type than before, or the partitions other keys."""
     types = dict(types_of(new))

@@ -4,7 +4,7 @@ from typing import Annotated, Any
 
 import typer
 
-from eventlake.cli import output, state
+from eventlake.cli import doctor, output, state
 from eventlake.cli.state import JsonFlag
 from eventlake.control.connections import Connection
 from eventlake.control.settings import RudderStackSettings, SegmentSettings
@@ -109,6 +109,17 @@ def copy(
     Example: eventlake connection copy web/default web/aws
     """
     _show_settings(state.workspace().connections.copy(origin, name), as_json)
+
+
+@app.command()
+def check(name: Name, as_json: JsonFlag = False) -> None:
+    """Try everything that a sync of this connection needs, one after the other, each with its fix.
+
+    What is written to try it is deleted again.
+
+    Example: eventlake connection check web/aws
+    """
+    doctor.show(doctor.examined(state.lake(state.workspace().connections.get(name).lake)), as_json)
 
 
 @app.command()

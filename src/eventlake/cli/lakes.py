@@ -20,6 +20,7 @@ def list_lakes(as_json: JsonFlag = False) -> None:
         {
             "lake": lake.name,
             "root": lake.storage.root,
+            "dialect": lake.settings.dialect,
             "catalog": lake.settings.catalog.kind,
             "runner": lake.settings.runner.kind,
             "sources": [one.source.slug for one in connections if one.lake == lake.name],
@@ -29,8 +30,9 @@ def list_lakes(as_json: JsonFlag = False) -> None:
     if as_json:
         output.print_json(shown)
     else:
-        rows = [(one["lake"], one["root"], one["catalog"], one["runner"], ", ".join(one["sources"])) for one in shown]
-        output.table(None, ("lake", "root", "catalog", "runner", "sources"), rows)
+        columns = ("lake", "root", "dialect", "catalog", "runner")
+        rows = [(*(one[name] for name in columns), ", ".join(one["sources"])) for one in shown]
+        output.table(None, (*columns, "sources"), rows)
 
 
 @app.command()

@@ -31,7 +31,10 @@ COMMANDS = {
     "sync": Lazy("load:sync", "Load what is new into the lake."),
     "replay": Lazy("load:replay", "Load a period again from the raw archive."),
     "retype": Lazy("load:retype", "Correct the type of a column, over its whole history."),
-    "adopt": Lazy("admit:adopt", "Begin with the tables of a lake that Segment or RudderStack made."),
+    "adopt": Lazy(
+        "admit:adopt",
+        "Begin with the tables of a lake that Segment or RudderStack made: their columns and types stay as they are.",
+    ),
     "drop": Lazy("admit:drop", "Take a table out of the lake and keep its events out; the raw archive is not touched."),
     "allow": Lazy(
         "admit:allow",

@@ -6,6 +6,7 @@ from typing import NamedTuple
 import sqlalchemy as sa
 
 from eventlake.control import database as db
+from eventlake.control.conflicts import check_apart, check_dialect
 from eventlake.control.settings import ConnectionSettings, as_stored, changed, default_settings
 from eventlake.control.sources import Source, Sources
 from eventlake.errors import InvalidSettingsError, NotFoundError
@@ -238,7 +239,7 @@ class Connections:
                 fix=f"choose any other name than {', '.join(sorted(RESERVED_DATABASES))}; the database of a new source "
                 "is called like its slug",
             )
-        _check_apart(wanted, self.of_lake(wanted.lake))
+        check_apart(wanted, self.of_lake(wanted.lake))
 
     def _save(self, wanted: Connection) -> None:
         row = {"enabled": wanted.enabled, "settings": wanted.settings.model_dump(mode="json")}
@@ -257,7 +258,7 @@ class Connections:
         found = []
         for row in rows:
             one = Connection(sources[row.source_id], row.lake, row.enabled, as_stored(row.settings))
-            _check_dialect(one, self._lakes.get(row.lake))
+            check_dialect(one, self._lakes.get(row.lake))
             found.append(one)
         return sorted(found, key=lambda one: (one.source.slug, one.lake != DEFAULT_LAKE, one.lake))
 
@@ -276,28 +277,3 @@ def _text(value: object) -> str:
 
 def _here(found: Connection) -> sa.ColumnElement[bool]:
     return sa.and_(db.connections.c.source_id == found.source.id, db.connections.c.lake == found.lake)
-
-
-def _check_dialect(found: Connection, dialect: str | None) -> None:
-    """Refuse a lake whose dialect was changed in the settings file: what is there would not be understood any more."""
-    if dialect not in (None, found.settings.dialect_name):  # a lake that is no longer in the settings has none
-        raise InvalidSettingsError(
-            f"in the lake {found.lake!r}, the connection of {found.source.slug!r} is in the dialect "
-            f"{found.settings.dialect_name}, and eventlake.toml says dialect = {dialect!r}",
-            fix=f'put dialect = "{found.settings.dialect_name}" back, and give the other dialect a lake of its own',
-        )
-
-
-def _check_apart(wanted: Connection, others: Iterable[Connection]) -> None:
-    """Refuse a connection if one of its tables could have the name of a table of another."""
-    mine = wanted.settings.prefix
-    for other in others:
-        theirs = other.settings.prefix
-        if other.source.id == wanted.source.id or other.database != wanted.database:
-            continue
-        apart = mine and theirs and not f"{mine}_".startswith(f"{theirs}_") and not f"{theirs}_".startswith(f"{mine}_")
-        if not apart:
-            raise InvalidSettingsError(
-                f"the database {wanted.database!r} of {wanted.name!r} belongs to the source {other.source.slug!r}",
-                fix="choose another database, or give both sources table prefixes that do not begin alike",
-            )

@@ -6,7 +6,7 @@ A track call has a row in `tracks` and one in the table of its event, an identif
 
 from collections.abc import Callable, Mapping
 from functools import partial
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import msgspec
 
@@ -15,15 +15,18 @@ from eventlake.events.envelope import CALLS, reject_reason
 from eventlake.lake import layout
 from eventlake.lake.layout import Folders, TimeWindow
 from eventlake.lake.routes import Route, Sent, all_routes
-from eventlake.schema import cast, rudder_names, rudder_values
+from eventlake.schema import rudder_names
 from eventlake.schema.claims import ColumnRules, Path
-from eventlake.schema.kinds import Typed
 from eventlake.schema.names import shortened
 from eventlake.schema.reading import MAX_DEPTH, Reading
 from eventlake.schema.rudder_columns import STAMPED, UUID_TS, RudderColumns, TableKind
 from eventlake.schema.rudder_names import NameRules
 from eventlake.schema.tallies import Tallies
 from eventlake.schema.types import ColumnType
+
+if TYPE_CHECKING:  # takes its time to load, and commands that only look shall answer at once
+    from eventlake.schema.cast import Casts
+    from eventlake.schema.kinds import Typed
 
 DISCARDS = "rudder_discards"
 MAX_FOLDER_LENGTH = 200
@@ -47,7 +50,6 @@ class RudderStackDialect(msgspec.Struct, frozen=True, tag="rudderstack"):
     is_cloud: bool = False  # what the source sends are records of a cloud application
 
     folders: ClassVar[Folders] = layout.RUDDERSTACK
-    casts: ClassVar[cast.Casts] = rudder_values.CASTS
     numbers: ClassVar[ColumnType] = ColumnType.DOUBLE
     discards: ClassVar[str | None] = DISCARDS
     longest_table: ClassVar[int] = rudder_names.MAX_LENGTH + 1  # with an underscore before it
@@ -131,13 +133,23 @@ class RudderStackDialect(msgspec.Struct, frozen=True, tag="rudderstack"):
             is_first,
         )
 
-    def tallied(self, typed: Typed) -> Tallies:
+    def tallied(self, typed: "Typed") -> Tallies:
+        from eventlake.schema import rudder_values  # noqa: PLC0415
+
         return rudder_values.tallied(typed)
+
+    @property
+    def casts(self) -> "Casts":
+        from eventlake.schema import rudder_values  # noqa: PLC0415
+
+        return rudder_values.CASTS
 
     def received(self, text: str) -> int | None:
         instant = instants.parse(text)
         if instant:  # which also knows zones without minutes
             return instant.micros
+        from eventlake.schema import rudder_values  # noqa: PLC0415
+
         cell = rudder_values.timestamp(text)
         return cell.value if cell else None
 

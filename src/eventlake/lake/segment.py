@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Mapping
 from enum import Enum
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import msgspec
 
@@ -11,12 +11,15 @@ from eventlake.events.envelope import CALLS, reject_reason
 from eventlake.lake import layout
 from eventlake.lake.layout import DatePartition, Folders
 from eventlake.lake.routes import Route, Sent, all_routes
-from eventlake.schema import cast, claims, names, tallying
+from eventlake.schema import claims, names
 from eventlake.schema.claims import ColumnRules, Path
-from eventlake.schema.kinds import Typed
 from eventlake.schema.reading import SEGMENT, Reading
 from eventlake.schema.tallies import Tallies
 from eventlake.schema.types import ColumnType
+
+if TYPE_CHECKING:  # takes its time to load, and commands that only look shall answer at once
+    from eventlake.schema.cast import Casts
+    from eventlake.schema.kinds import Typed
 
 
 class TableNaming(Enum):
@@ -33,7 +36,6 @@ class SegmentDialect(msgspec.Struct, frozen=True, tag="segment"):
 
     folders: ClassVar[Folders] = layout.SEGMENT
     reading: ClassVar[Reading] = SEGMENT
-    casts: ClassVar[cast.Casts] = cast.SEGMENT
     numbers: ClassVar[ColumnType] = ColumnType.DECIMAL
     discards: ClassVar[str | None] = None
     longest_table: ClassVar[int] = names.MAX_TABLE_LENGTH
@@ -92,9 +94,18 @@ class SegmentDialect(msgspec.Struct, frozen=True, tag="segment"):
         del table_key, sent, is_first
         return claims.SEGMENT
 
-    def tallied(self, typed: Typed) -> Tallies:
+    def tallied(self, typed: "Typed") -> Tallies:
         """What the values of a column tell about the type it should have."""
+        from eventlake.schema import tallying  # noqa: PLC0415
+
         return tallying.tallied(typed)
+
+    @property
+    def casts(self) -> "Casts":
+        """How values are brought into the types of columns."""
+        from eventlake.schema import cast  # noqa: PLC0415
+
+        return cast.SEGMENT
 
     def received(self, text: str) -> int | None:
         """When an event was received that says so, in microseconds since 1970; None if it says something else."""

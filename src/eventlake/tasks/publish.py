@@ -15,18 +15,14 @@ import numpy as np
 import pyarrow as pa
 
 from eventlake.lake.dialects import Dialect
-from eventlake.lake.discards import Discarded, as_table
-from eventlake.lake.ids import Array
+from eventlake.lake.discards import as_table
 from eventlake.lake.parquet import DataFile, FileSizes, PartitionedWriter
 from eventlake.lake.routes import Route
 from eventlake.lake.segments import Segment, segments_of
 from eventlake.lake.staged_rows import StagedRows, joined
 from eventlake.lake.staging import read_rows
-from eventlake.reading.exact_json import rescued_in
-from eventlake.schema import rescue
 from eventlake.schema.cast import NO_ROOM, value_text
 from eventlake.schema.cells import Cells, no_cells, one_of
-from eventlake.schema.claims import ColumnRules
 from eventlake.schema.evolve import Column
 from eventlake.schema.kinds import Kind, Place, Typed
 from eventlake.schema.names import RESCUED_COLUMN
@@ -38,6 +34,7 @@ from eventlake.storage.base import Part, Storage
 from eventlake.tasks.carried_over import carried_rows
 from eventlake.tasks.dropped import Dropped
 from eventlake.tasks.memory import give_back, without_gc
+from eventlake.tasks.rescues import Rescues
 
 
 @dataclass(frozen=True)
@@ -143,7 +140,7 @@ def _publish_table(
     done = Published(share.table_key)
     for rows in _groups(_kept_rows(context, share, staged, dropped), context.sizes):
         done.rows += len(rows)
-        rescued = _Rescues(done.rescued)
+        rescued = Rescues(done.rescued)
         for table in _typed(rows, share, context, rescued):
             writer.write(table)
             del table  # before the next is made
@@ -192,7 +189,7 @@ def _groups(parts: Iterator[StagedRows], sizes: PublishSizes) -> Iterator[Staged
         yield joined(group)
 
 
-def _typed(rows: StagedRows, share: TableShare, context: PublishContext, rescued: "_Rescues") -> Iterator[pa.Table]:
+def _typed(rows: StagedRows, share: TableShare, context: PublishContext, rescued: Rescues) -> Iterator[pa.Table]:
     """Staged rows in the table's columns and their order, in the order in which they were received, some at a time.
 
     They have `_rescued_data` if the table has it, or if it is needed now.
@@ -218,7 +215,7 @@ def _typed(rows: StagedRows, share: TableShare, context: PublishContext, rescued
 
 
 def _columns(
-    rows: StagedRows, share: TableShare, context: PublishContext, rescued: "_Rescues"
+    rows: StagedRows, share: TableShare, context: PublishContext, rescued: Rescues
 ) -> Iterator[tuple[str, Cells]]:
     """The columns of the table. What does not fit is rescued.
 
@@ -248,7 +245,7 @@ def _columns(
                     rescued.add(cells.row(number), entry, name)
 
 
-def _cells(found: Candidate, column: Column, share: TableShare, context: PublishContext, rescued: "_Rescues") -> Cells:
+def _cells(found: Candidate, column: Column, share: TableShare, context: PublishContext, rescued: Rescues) -> Cells:
     """Values of one place in the type of their column."""
     place, (values, rows) = found
     make = context.dialect.maker(share.table_key, column.name)
@@ -265,43 +262,3 @@ def _cells(found: Candidate, column: Column, share: TableShare, context: Publish
 def _repeated(value: Any, kind: ColumnType, count: int) -> Cells:
     as_sent = pa.int64() if kind is ColumnType.TIMESTAMP else kind.arrow
     return Cells(pa.repeat(pa.scalar(value, as_sent), count).cast(kind.arrow))
-
-
-class _Rescues:
-    """The rescued values of some rows."""
-
-    def __init__(self, counts: Counter[str]) -> None:
-        self._entries: dict[int, list[tuple[Rescued, str]]] = {}  # with the column
-        self._ids: dict[int, str | None] = {}  # of these rows
-        self._counts = counts
-
-    def __bool__(self) -> bool:
-        return bool(self._entries)
-
-    def add(self, row: int, entry: Rescued, column: str) -> None:
-        self._entries.setdefault(row, []).append((entry, column))
-        self._counts[column] += 1
-
-    def add_staged(self, texts: Cells, rules: ColumnRules) -> None:
-        """What flattening rescued already."""
-        for number, text in enumerate(texts.values.to_pylist()):
-            if text is not None:
-                for entry in rescued_in(text):
-                    self.add(texts.row(number), entry, rules.column_of(tuple(rescue.keys_of(entry.pointer))))
-
-    def note_ids(self, ids: Cells, count: int) -> None:
-        rows = sorted(self._entries)
-        found = ids.spread(0, count).take(pa.array(rows)).cast(pa.string()).to_pylist()
-        self._ids = dict(zip(rows, found, strict=True))
-
-    def cells(self) -> Cells:
-        rows = sorted(self._entries)
-        texts = [rescue.to_json(entry for entry, _ in self._entries[row]) for row in rows]
-        return Cells(pa.array(texts, pa.string()), np.array(rows, np.int64))
-
-    def discarded(self, received: Array) -> list[Discarded]:
-        return [
-            Discarded(self._ids[row], column, entry.json_text, int(received[row]), entry.reason)
-            for row, entries in sorted(self._entries.items())
-            for entry, column in entries
-        ]
