@@ -270,6 +270,7 @@ def test_the_namespace_is_named_after_the_source_as_theirs_is(tmp_path: Path) ->
         ("namespace", "pg_web", "does not begin with pg_"),
         ("namespace", "x" * 65, "at most 64 characters"),
         ("time_window_layout", "YYYY/MM", "write the year as 2006"),
+        ("time_window_layout", "event=2006", "event is the name of a column that tables have"),
         ("time_window_layout", "year=2006/01", "either every folder has a key or none has"),
         ("skip_tracks_table", "perhaps", "valid boolean"),
         ("source_category", "x", "'event' or 'cloud'"),
@@ -347,13 +348,16 @@ def test_records_of_a_cloud_application_are_known_by_their_own_ids(tmp_path: Pat
     deep = {"a": {"b": {"c": {"d": {"e": 1}, "f": 2}}}}
     record = {"type": "extract", "event": "Contacts", "messageId": "m1", "recordId": "r1", "properties": deep}
     lake.sync_of(record, {**record, "messageId": "m2"})
+    nameless = {"type": "extract", "event": "Leads", "messageId": "m3", "properties": {"_message_id": 1}}
+    lake.sync_of(nameless)
+    assert [(row["row_id"], row["column_name"]) for row in lake.rows_of_discards()] == [("m3", "_message_id")]
     rows = lake.rows("contacts")
     assert [(row["id"], row["_message_id"], row["event"]) for row in rows] == [
         ("r1", "m1", "Contacts"),
         ("r1", "m2", "Contacts"),
     ]
     assert (rows[0]["a_b_c_d"], rows[0]["a_b_c_f"]) == ('{"e":1}', 2)
-    assert lake.tables() == ["contacts"]
+    assert lake.tables() == ["contacts", "leads", "rudder_discards"]
     assert "no fast reader" not in str(lake.place.runs.latest(1)[0].report)
     assert agrees(lake)
 
@@ -527,11 +531,11 @@ def theirs(lake: Lake, table: str, **columns: Any) -> Path:
 def test_tables_of_rudderstack_are_gone_on_with_in_their_types(lake: Lake) -> None:
     old = theirs(lake, "a", id="old", event="a", price=5, plan=True)
     theirs(lake, "a", id="older", event="a", ratio=0.5)
-    theirs(lake, "tracks", id="old", user_id=7)
+    theirs(lake, "tracks", id="old", user_id=7, uuid_ts="2026-10-01", context_source_id=1)
     shown = requests.adopt(lake.place, lake.connection).adopted
-    assert [(table.table, len(table.added)) for table in shown] == [("a", 6), ("tracks", 3)]
+    assert [(table.table, len(table.added)) for table in shown] == [("a", 6), ("tracks", 5)]
     report = lake.run(requests.adopt(lake.place, lake.connection))
-    assert report[0]["notices"] == ["2 tables with 9 columns taken over"]
+    assert report[0]["notices"] == ["2 tables with 11 columns taken over"]
     assert (lake.types("a")["price"], lake.types("a")["plan"], lake.types("a")["ratio"]) == (
         "bigint",
         "boolean",
@@ -540,7 +544,9 @@ def test_tables_of_rudderstack_are_gone_on_with_in_their_types(lake: Lake) -> No
     lake.sync_of(track("A", "m1", properties={"price": 1.5, "plan": "pro", "new": "x"}, userId="u1"))
     row = lake.row("a")
     assert (row["price"], row["plan"], row["new"]) == (1, None, "x")
-    assert lake.row("tracks")["user_id"] is None, "theirs is a bigint, and stays one"
+    of_call = lake.row("tracks")
+    assert of_call["user_id"] is None, "theirs is a bigint, and stays one"
+    assert (of_call["uuid_ts"][:19], of_call["context_source_id"]) == ("2026-11-15 12:00:00", None)
     told = {(r["table_name"], r["column_name"], r["column_value"]) for r in lake.rows_of_discards()}
     assert told == {("a", "price", "1.5"), ("a", "plan", "pro"), ("tracks", "user_id", "u1")}
     with duckdb.connect() as engine:

@@ -13,6 +13,7 @@ from eventlake.lake.segment import SegmentDialect, TableNaming
 from eventlake.schema import declared, rudder_names
 from eventlake.schema.declared import TypeRules
 from eventlake.schema.names import database_name
+from eventlake.schema.rudder_columns import STANDARD_COLUMNS
 
 _NAME = r"^[a-z][a-z0-9_]*$"
 
@@ -169,9 +170,13 @@ class _RudderStackNames(BaseModel):
     @field_validator("time_window_layout")
     @classmethod
     def _of_hours_or_days(cls, layout: str) -> str:
-        problem = TimeWindow(layout).problem()
+        window = TimeWindow(layout)
+        problem = window.problem()
         if problem:
             raise ValueError(problem)
+        taken = [key for key in window.keys if key in STANDARD_COLUMNS or key.startswith("context_")]
+        if taken:
+            raise ValueError(f"{taken[0]} is the name of a column that tables have")
         return layout
 
 

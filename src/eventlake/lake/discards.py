@@ -5,8 +5,8 @@ here it is where people who come from RudderStack look for it, and can be counte
 """
 
 import json
-from collections.abc import Sequence
-from typing import NamedTuple
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
 
 import pyarrow as pa
 
@@ -36,8 +36,8 @@ class Discarded(NamedTuple):
     reason: str
 
 
-def as_table(values: Sequence[Discarded], table_name: str, uuid_ts: int) -> pa.Table:
-    """Some values of one table, in the order in which their rows were received."""
+def as_table(values: Sequence[Discarded], table_name: str, constants: Mapping[str, Any]) -> pa.Table:
+    """Some values of one table, in the order in which their rows were received; `constants` are those of the run."""
     ordered = sorted(values, key=lambda value: value.received)
     cells = {
         "table_name": [table_name] * len(ordered),
@@ -45,7 +45,7 @@ def as_table(values: Sequence[Discarded], table_name: str, uuid_ts: int) -> pa.T
         "column_name": [value.column_name for value in ordered],
         "column_value": [_text(value.json_text) for value in ordered],
         "received_at": [value.received for value in ordered],
-        "uuid_ts": [uuid_ts] * len(ordered),
+        "uuid_ts": [constants["uuid_ts"]] * len(ordered),
         "reason": [value.reason for value in ordered],
     }
     return pa.table({column.name: pa.array(cells[column.name]).cast(column.type.arrow) for column in COLUMNS})

@@ -191,3 +191,6 @@ class RudderColumns:
             return _IPS[path][0].column if path in _IPS else "event_text"
         keys = path[1:] if path[0] in _OWN[self.kind] and len(path) > 1 else path
         return rudder_names.column_name(*keys, rules=self.names)
+
+
+STANDARD_COLUMNS = frozenset(name for kind in TableKind for name in RudderColumns(kind).standard)

@@ -23,12 +23,12 @@ from eventlake.lake.staged_rows import StagedRows, joined
 from eventlake.lake.staging import read_rows
 from eventlake.schema.cast import NO_ROOM, value_text
 from eventlake.schema.cells import Cells, no_cells, one_of
+from eventlake.schema.claims import ColumnRules
 from eventlake.schema.evolve import Column
 from eventlake.schema.kinds import Kind, Place, Typed
 from eventlake.schema.names import RESCUED_COLUMN
 from eventlake.schema.ranked import Candidate, highest_ranked
 from eventlake.schema.rescue import Rescued
-from eventlake.schema.rudder_columns import UUID_TS
 from eventlake.schema.types import ColumnType
 from eventlake.storage.base import Part, Storage
 from eventlake.tasks.carried_over import carried_rows
@@ -145,8 +145,8 @@ def _publish_table(
             writer.write(table)
             del table  # before the next is made
         if rescued and context.dialect.discards:
-            name, uuid_ts = context.dialect.table_name(share.table_key), context.dialect.constants(context.run_id)
-            discards.write(as_table(rescued.discarded(rows.received), name, uuid_ts[UUID_TS]))
+            name, constants = context.dialect.table_name(share.table_key), context.dialect.constants(context.run_id)
+            discards.write(as_table(rescued.discarded(rows.received), name, constants))
         if len(rows) >= context.sizes.rows_at_once:  # of fewer rows not much is left behind
             give_back()
     done.files, done.discards = writer.close(), discards.close()
@@ -194,11 +194,12 @@ def _typed(rows: StagedRows, share: TableShare, context: PublishContext, rescued
 
     They have `_rescued_data` if the table has it, or if it is needed now.
     """
+    rules = context.dialect.columns(share.table_key)
     columns = dict(_columns(rows, share, context, rescued))
     if rows.rescued is not None:
-        rescued.add_staged(rows.rescued, context.dialect.columns(share.table_key))
+        rescued.add_staged(rows.rescued, rules)
     if rescued and context.dialect.discards:
-        rescued.note_ids(columns["id"], len(rows))
+        rescued.note_ids(columns["id" if "id" in columns else rules.message_column], len(rows))
     if rescued or share.rescued_at is not None:
         at = len(columns) if share.rescued_at is None else share.rescued_at
         before, after = (dict(islice(columns.items(), *part)) for part in ((0, at), (at, None)))
@@ -221,20 +222,20 @@ def _columns(
 
     Cells are let go of as they are taken, for they are as large as what is made of them.
     """
-    constants = context.dialect.constants(context.run_id)
+    rules, constants = context.dialect.columns(share.table_key), context.dialect.constants(context.run_id)
     places: dict[str, list[Place]] = {}
     for place in rows.columns:
         places.setdefault(place.column, []).append(place)
     for column in share.columns:
         found = [Candidate(place, rows.columns.pop(place)) for place in places.pop(column.name, [])]
-        chosen, beaten = highest_ranked(found, context.dialect.columns(share.table_key), column.name, len(rows))
+        chosen, beaten = highest_ranked(found, rules, column.name, len(rows))
         for row, entry in beaten:
             rescued.add(row, entry, column.name)
         made = [_cells(candidate, column, share, context, rescued) for candidate in chosen]
         if column.name == "received_at":  # also where the event does not tell it: see the stage
             made = [Cells(pa.array(rows.received).cast(ColumnType.TIMESTAMP.arrow))]
         elif column.name in constants:
-            made = [_repeated(constants[column.name], column.type, len(rows))]
+            made = [_repeated(constants[column.name], column, rules, len(rows))]
         yield column.name, one_of(made) if made else no_cells(column.type.arrow)
     for name, refused in places.items():  # columns past the table's limit
         for place in refused:
@@ -259,6 +260,10 @@ def _cells(found: Candidate, column: Column, share: TableShare, context: Publish
     return Cells(made.values, rows)
 
 
-def _repeated(value: Any, kind: ColumnType, count: int) -> Cells:
-    as_sent = pa.int64() if kind is ColumnType.TIMESTAMP else kind.arrow
-    return Cells(pa.repeat(pa.scalar(value, as_sent), count).cast(kind.arrow))
+def _repeated(value: Any, column: Column, rules: ColumnRules, count: int) -> Cells:
+    """The same value in all rows; of a table that was taken over, the column may be of a type that does not hold it."""
+    wanted = rules.fixed[column.name]
+    if column.type is not wanted and column.type is not ColumnType.STRING:
+        return no_cells(column.type.arrow)
+    as_sent = pa.int64() if wanted is ColumnType.TIMESTAMP else wanted.arrow
+    return Cells(pa.repeat(pa.scalar(value, as_sent), count).cast(wanted.arrow).cast(column.type.arrow))
