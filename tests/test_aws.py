@@ -257,6 +257,42 @@ def test_tables_that_rudderstack_made_in_glue_are_gone_on_with_and_what_users_se
     assert lake.query(f"select price from {database}.a") == [{"price": 1}]
 
 
+def test_one_source_fills_a_folder_and_a_bucket_each_in_its_own_dialect_with_its_own_books(on_aws: OnAws) -> None:
+    """One lake that is down does not hold up the other, and catches up when it is there again."""
+
+    def settings(endpoint: str) -> str:
+        place = f'root = "s3://{on_aws.bucket}/lake"\ns3 = {{ endpoint = "{endpoint}", path_style = true }}\n'
+        shown = f'dialect = "rudderstack"\ncatalog = {{ kind = "glue" }}\naws = {{ region = "{REGION}" }}\n'
+        return f"[lakes.aws]\n{place}{shown}"
+
+    lake = Lake(on_aws.folder / "place", InProcess(), clock=SetClock(), settings=settings(on_aws.aws.endpoint))
+    wanted = {"namespace": f"n{uuid.uuid4().hex}", "time_window_layout": "dt=2006-01-02"}
+    namespace = lake.workspace.connections.connect("web", "aws", wanted).database
+
+    def synced(name: str, *lines: dict[str, Any]) -> dict[str, Any]:
+        if lines:
+            lake.put(*lines)
+        books: dict[str, Any] = lake.run(jobs.sync(lake.workspace.connections.get(name)))[0]["books"]
+        return books
+
+    lake.put(track("A", "m1", properties={"n": 1}), track("A", "m1"), b"no event")
+    assert [synced(name)["loaded"] for name in ("web", "web/aws")] == [1, 1]
+    config = lake.workspace.folder / "eventlake.toml"
+    config.write_text(config.read_text().replace(on_aws.aws.endpoint, "http://127.0.0.1:9", 1))
+    lake.workspace = Workspace.open(lake.workspace.folder, lake.workspace.clock)
+    with pytest.raises(EventLakeError):
+        synced("web/aws")
+    assert synced("web", track("B", "m2"))["loaded"] == 1
+    config.write_text(config.read_text().replace("http://127.0.0.1:9", on_aws.aws.endpoint, 1))
+    lake.workspace = Workspace.open(lake.workspace.folder, lake.workspace.clock)
+    assert synced("web/aws")["loaded"] == 1
+    shown = on_aws.aws.client("glue").get_tables(DatabaseName=namespace)["TableList"]
+    assert {table["Name"] for table in shown} == {"tracks", "a", "b"}
+    assert lake.tables() == ["track_a", "track_b"]
+    for one in lake.workspace.connections.find("web"):
+        assert verify(lake.workspace, one, lake.runner) == []
+
+
 def retype(lake: Lake) -> None:
     lake.run(jobs.retype(lake.connection, "track_a", "properties_price", ColumnType.STRING))
 
