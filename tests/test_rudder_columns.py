@@ -53,7 +53,8 @@ def names(claims: Any) -> list[str]:
         (TableKind.GROUPS, "traits.plan", ["plan"]),
         (TableKind.ALIASES, "previousId", ["previous_id"]),
         (TableKind.EXTRACT, "recordId", ["id"]),
-        (TableKind.EXTRACT, "event", ["event"]),
+        (TableKind.EXTRACT, "event", ["event_text", "event"]),
+        (TableKind.EXTRACT, "messageId", ["_message_id", "id"]),
     ],
 )
 def test_the_columns_of_a_place(kind: TableKind, path: str, expected: list[str]) -> None:
@@ -79,6 +80,12 @@ def test_the_columns_of_a_place(kind: TableKind, path: str, expected: list[str])
         (TableKind.TRACKS, "context.sourceId", "the column context_source_id is for eventlake"),
         (TableKind.TRACKS, "context", "the context is not an object"),
         (TableKind.TRACKS, "userId.x", "userId is an object, and its column is for one value"),
+        (TableKind.PAGES, "event", "RudderStack's tables have no column for event"),
+        (TableKind.IDENTIFIES, "recordId", "RudderStack's tables have no column for recordId"),
+        (TableKind.USERS, "traits.anonymousId", "the column anonymous_id is for /anonymousId"),
+        (TableKind.USERS, "traits.sent_at", "the column sent_at is for /sentAt"),
+        (TableKind.USERS, "traits.timestamp", "the column _timestamp is for /timestamp"),
+        (TableKind.EVENT, "properties._timestamp", "the column _timestamp is for /timestamp"),
         (TableKind.TRACKS, "somethingElse", "RudderStack's tables have no column for somethingElse"),
         (TableKind.EVENT, "properties._rescued_data", "the column _rescued_data is eventlake's own"),
     ],
@@ -129,8 +136,8 @@ def test_every_table_has_the_columns_that_rows_are_known_by(kind: TableKind) -> 
     assert {table.message_column, "received_at", "uuid_ts", "context_destination_type"} <= table.always.keys()
     assert all(table.fixed[name] in (ColumnType.STRING, ColumnType.TIMESTAMP) for name in table.always)
     assert table.fixed["received_at"] is table.fixed["uuid_ts"] is ColumnType.TIMESTAMP
-    assert names(table.claims(("messageId",))) == [table.message_column]
-    assert all(table.claims((field,)) in (NOWHERE, (Claim("id"),), (Claim("record_id"),)) for field in LEFT_OUT)
+    assert names(table.claims(("messageId",)))[0] == table.message_column
+    assert all(table.claims((field,)) == NOWHERE for field in LEFT_OUT)
 
 
 # Routes
@@ -194,11 +201,14 @@ def test_what_an_event_says_of_where_it_goes(event: Any, sent: Any) -> None:
 
 def test_records_of_cloud_applications_are_for_sources_that_send_such() -> None:
     cloud = RudderStackDialect("src1", "default", "web", is_cloud=True)
-    sent = cloud.sent({"type": "extract", "event": "Contacts"})
+    sent = cloud.sent({"type": "extract", "event": "Contacts", "recordId": 7})
     assert sent == Sent("extract", "Contacts", has_user=False)
     assert cloud.route(sent) == ("contacts",)
     assert cloud.columns("contacts").message_column == "_message_id"
     assert cloud.sent({"type": "extract"}) == "event_not_defined"
+    nothing: list[Any] = [None, "", " ", {}, []]
+    for odd in nothing:
+        assert cloud.sent({"type": "extract", "event": "A", "recordId": odd}) == "record_id_not_defined"
 
 
 # Folders

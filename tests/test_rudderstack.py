@@ -348,16 +348,16 @@ def test_records_of_a_cloud_application_are_known_by_their_own_ids(tmp_path: Pat
     deep = {"a": {"b": {"c": {"d": {"e": 1}, "f": 2}}}}
     record = {"type": "extract", "event": "Contacts", "messageId": "m1", "recordId": "r1", "properties": deep}
     lake.sync_of(record, {**record, "messageId": "m2"})
-    nameless = {"type": "extract", "event": "Leads", "messageId": "m3", "properties": {"_message_id": 1}}
-    lake.sync_of(nameless)
+    lake.sync_of(track("Contacts", "m3", properties={"_message_id": 1}))
     assert [(row["row_id"], row["column_name"]) for row in lake.rows_of_discards()] == [("m3", "_message_id")]
-    rows = lake.rows("contacts")
+    assert (lake.rows("contacts")[2]["id"], lake.row("tracks")["id"]) == ("m3", "m3")
+    rows = lake.rows("contacts")[:2]
     assert [(row["id"], row["_message_id"], row["event"]) for row in rows] == [
         ("r1", "m1", "Contacts"),
         ("r1", "m2", "Contacts"),
     ]
     assert (rows[0]["a_b_c_d"], rows[0]["a_b_c_f"]) == ('{"e":1}', 2)
-    assert lake.tables() == ["contacts", "leads", "rudder_discards"]
+    assert lake.tables() == ["contacts", "rudder_discards", "tracks"]
     assert "no fast reader" not in str(lake.place.runs.latest(1)[0].report)
     assert agrees(lake)
 
@@ -607,3 +607,122 @@ def test_tables_of_segment_are_gone_on_with_as_well(tmp_path: Path) -> None:
     assert lake.types("page")["properties_n"] == "bigint"
     assert lake.rescued("page")["/properties/n"]["value"] == "five"
     assert agrees(lake)
+
+
+# What a stranger found
+
+
+def as_they_are(message_id: str, **fields: Any) -> dict[str, Any]:
+    """An event that wants reserved words as they are."""
+    options = {"S3_DATALAKE": {"options": {"skipReservedKeywordsEscaping": True}}}
+    return track("A", message_id, integrations=options, **fields)
+
+
+def test_names_that_an_event_asks_for_do_not_mix_up_the_values_of_others(lake: Lake) -> None:
+    lake.sync_of(
+        as_they_are("m1", properties={"order": "pppp"}, userProperties={"order": "u"}),
+        as_they_are("m2", properties={"order": "second"}),
+        as_they_are("m3", properties={"order": "third", "_timestamp": "1999-01-01"}),
+    )
+    assert [row["order"] for row in lake.rows("a")] == ["u", "second", "third"]
+    told = [(row["row_id"], row["column_name"], row["column_value"]) for row in lake.rows_of_discards()]
+    assert told == [("m1", "order", "pppp"), ("m3", "_timestamp", "1999-01-01")]
+    assert agrees(lake)
+
+
+@pytest.mark.parametrize("is_lost", [False, True])
+def test_a_value_that_was_cut_stays_beside_the_column_that_it_was_for(lake: Lake, is_lost: bool) -> None:
+    lake.workspace.connections.change("web", {"allow_users_context_traits": "true"})
+
+    def identify(message_id: str, age: Any) -> dict[str, Any]:
+        return {**SIGN_UP, "messageId": message_id, "traits": {}, "context": {"traits": {"age": age}}}
+
+    lake.sync_of(
+        track("A", "m0", properties={"order": "x"}), as_they_are("m1", properties={"order": 1}), identify("i1", 1)
+    )
+    raw = lake.put(as_they_are("m2", properties={"order": 2.5}), identify("i2", 2.5), identify("i3", "abc"))
+    lake.sync()
+
+    def found() -> tuple[Any, Any, Any]:
+        orders = [(row["order"], row["_order"]) for row in lake.rows("a")]
+        ages = [(row["age"], row["context_traits_age"]) for row in lake.rows("identifies")]
+        names = ("table_name", "row_id", "column_name", "column_value")
+        return orders, ages, sorted(tuple(row[name] for name in names) for row in lake.rows_of_discards())
+
+    before = found()
+    assert before[0] == [(None, "x"), (1, None), (2, None)]
+    assert before[1] == [(1, 1), (2, 2), (None, None)]
+    assert [entry[2] for entry in before[2] if entry[0] == "identifies"] == ["age", "context_traits_age"] * 2
+    if is_lost:
+        raw.unlink()
+    lake.run(jobs.replay(lake.connection, None, None))
+    assert found() == before
+
+
+def test_a_discard_of_a_row_without_an_id_names_its_message(lake: Lake) -> None:
+    theirs(lake, "users", id=5)
+    lake.run(requests.adopt(lake.place, lake.connection))
+    lake.sync_of({**SIGN_UP, "userId": "abc"})
+    assert [(row["row_id"], row["column_value"]) for row in lake.rows_of_discards()] == [("m2", "abc")]
+    assert agrees(lake)
+
+
+def test_traits_do_not_fill_the_columns_of_users_that_are_for_others(lake: Lake) -> None:
+    lake.sync_of(
+        {**SIGN_UP, "anonymousId": "a", "traits": {"anonymousId": "x", "channel": "y", "sent_at": "2001-01-01"}}
+    )
+    assert {lake.row("users")[name] for name in ("anonymous_id", "channel", "sent_at")} == {None}
+    assert len(lake.rows_of_discards()) == 6, "in both tables"
+    assert agrees(lake)
+
+
+def test_what_was_taken_over_fixes_namespace_and_layout(lake: Lake) -> None:
+    theirs(lake, "a", id="old")
+    lake.run(requests.adopt(lake.place, lake.connection))
+    with pytest.raises(InvalidSettingsError, match="would break its existing tables"):
+        lake.workspace.connections.change("web", {"namespace": "other"})
+
+
+def test_objects_that_a_table_has_nothing_of_take_no_room_in_it(tmp_path: Path) -> None:
+    lake = rudder(tmp_path / "workspace", column_limit="20")
+    odd = [track("A", f"m{n}", properties={f"o{n}": {"y": 1}, "B": 1, "b": 2}) for n in range(90)]
+    lake.sync_of(*odd, track("A", "last", context={"page": {"url": "u"}}, properties={"B": 1, "b": 2}))
+    assert lake.rows("tracks")[0]["context_page_url"] == "u"
+    assert "tracks" not in {row["table_name"] for row in lake.rows_of_discards()}
+
+
+def test_a_user_that_is_only_a_blank_of_another_script_is_none_however_it_is_read(lake: Lake) -> None:
+    blank = {**SIGN_UP, "userId": "\u3000"}
+    lines = [{**blank, "messageId": "m8", "traits": {"a": 1}}, {**blank, "messageId": "m9", "traits": {"a": 1, "A": 2}}]
+    lake.sync_of(*(json.dumps(line, ensure_ascii=False).encode() for line in lines))
+    assert lake.tables() == ["identifies", "rudder_discards"]
+
+
+def test_discards_that_are_gone_leave_nothing_for_verify_to_find(tmp_path: Path) -> None:
+    lake = rudder(tmp_path / "workspace", time_window_layout="dt=2006-01-02")
+    lake.sync_of(track("A", "m1", properties={"order": 1}))
+    lake.sync_of(track("A", "m2", properties={"order": "x", "n": 1}))
+    job = requests.retype(lake.place, "web.a", "_order", "string")
+    assert job
+    lake.run(job)
+    assert [row["_order"] for row in lake.rows("a")] == ["1", "x"]
+    assert lake.rows_of_discards() == []
+    assert agrees(lake)
+
+
+def test_a_source_may_be_called_like_a_namespace_that_is_not_allowed(tmp_path: Path) -> None:
+    Workspace.create(tmp_path, "rudderstack")
+    assert Workspace.open(tmp_path).connections.add_source("pg-shop")[0].database == "source_pg_shop"
+
+
+def test_a_key_that_comes_twice_is_kept_beside_the_row_that_has_its_column(lake: Lake) -> None:
+    lake.sync_of(b'{"type":"track","event":"A","messageId":"m1","properties":{"x":1,"x":2},"userId":"u","userId":"v"}')
+    told = [(row["table_name"], row["column_name"], row["column_value"]) for row in lake.rows_of_discards()]
+    assert sorted(told) == [("a", "x", "2"), ("tracks", "user_id", "v")]
+
+
+def test_files_in_another_layout_are_not_gone_on_with(tmp_path: Path) -> None:
+    lake = rudder(tmp_path / "workspace", time_window_layout="dt=2006-01-02")
+    theirs(lake, "a", id="old")
+    with pytest.raises(InvalidSettingsError, match=r"web\.a is laid out by 0000/00/00/00, and web by dt="):
+        requests.adopt(lake.place, lake.connection)

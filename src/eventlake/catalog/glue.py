@@ -85,9 +85,11 @@ class GlueCatalog:
             if code_of(error) != _THERE:
                 raise
 
-    def _tables(self, database: str) -> list[Described]:
+    def _tables(self, database: str, name: str | None = None) -> list[Described]:
+        """The tables of a database, or those whose names are like one."""
+        like = {"Expression": name} if name else {}
         try:
-            return list(self._pages("get_tables", "TableList", DatabaseName=database))
+            return list(self._pages("get_tables", "TableList", DatabaseName=database, **like))
         except Exception as error:
             if code_of(error) != _GONE:
                 raise
@@ -121,7 +123,7 @@ class GlueCatalog:
 
     def _table(self, database: str, table: str) -> Described | None:
         if self._is_rudderstack:  # whose rights are to list tables, not to ask for one
-            return next((found for found in self._tables(database) if found["Name"] == table), None)
+            return next((found for found in self._tables(database, table) if found["Name"] == table), None)
         try:
             found: Described = self._ask("get_table", DatabaseName=database, Name=table)["Table"]
         except Exception as error:

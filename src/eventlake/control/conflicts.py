@@ -31,5 +31,7 @@ def check_apart(wanted: "Connection", others: "Iterable[Connection]") -> None:
         if not apart:
             raise InvalidSettingsError(
                 f"the database {wanted.database!r} of {wanted.name!r} belongs to the source {other.source.slug!r}",
-                fix="choose another database, or give both sources table prefixes that do not begin alike",
+                fix="choose another database, or give both sources table prefixes that do not begin alike"
+                if wanted.settings.has_prefix
+                else f"choose another {wanted.settings.names_database}",
             )

@@ -219,7 +219,7 @@ class Connections:
 
     def _check(self, wanted: Connection, before: Connection | None) -> None:
         self._check_database(wanted, before)
-        if before is None or not self._has(db.data_files, before):
+        if before is None or not (self._has(db.data_files, before) or self._has(db.runs, before, kind="adopt")):
             return
         old, new = before.settings.model_dump(mode="json"), wanted.settings.model_dump(mode="json")
         breaking = [name for name in wanted.settings.fixed_once_loaded if new[name] != old[name]]
@@ -246,8 +246,9 @@ class Connections:
         with self._engine.begin() as connection:
             connection.execute(db.connections.update().where(_here(wanted)).values(row))
 
-    def _has(self, table: sa.Table, found: Connection) -> bool:
-        here = sa.and_(table.c.lake == found.lake, table.c.source_id == found.source.id)
+    def _has(self, table: sa.Table, found: Connection, **those: str) -> bool:
+        like = (table.c[name] == value for name, value in those.items())
+        here = sa.and_(table.c.lake == found.lake, table.c.source_id == found.source.id, *like)
         with self._engine.connect() as connection:
             return bool(connection.scalar(sa.select(sa.exists().where(here))))
 

@@ -31,6 +31,7 @@ class ConnectionSettings(BaseModel):
     declarations: ClassVar[declared.Dialect]
     names_database: ClassVar[str]  # the setting that does
     names_layout: ClassVar[str]
+    has_prefix: ClassVar[bool] = False  # whether names of tables may have one
     # Changing one of these would leave tables in two layouts, or orphans under the old name.
     fixed_once_loaded: ClassVar[tuple[str, ...]]
     of_table_keys: ClassVar[tuple[str, ...]]  # the settings that the keys of tables depend on
@@ -106,6 +107,7 @@ class SegmentSettings(ConnectionSettings, _SegmentNames):
     declarations = declared.SEGMENT
     names_database = "database"
     names_layout = "date_partition"
+    has_prefix = True
     fixed_once_loaded = tuple(_SegmentNames.model_fields)
     of_table_keys = ("table_naming",)
 
@@ -220,7 +222,9 @@ def settings_of(dialect: str) -> type[ConnectionSettings]:
 
 def default_settings(dialect: str, slug: str, name: str) -> ConnectionSettings:
     """The settings of a new connection of a source."""
-    database = database_name(slug) if dialect == "segment" else rudder_names.namespace(name)[:64]
+    namespace = rudder_names.namespace(name)
+    namespace = (f"source_{namespace}" if namespace.startswith("pg_") else namespace)[:64]
+    database = database_name(slug) if dialect == "segment" else namespace
     return settings_of(dialect).model_validate({settings_of(dialect).names_database: database})
 
 

@@ -29,7 +29,7 @@ COLUMNS = tuple(
 
 
 class Discarded(NamedTuple):
-    row_id: str | None
+    row_id: str
     column_name: str
     json_text: str
     received: int  # microseconds since 1970

@@ -72,6 +72,8 @@ class RudderStackDialect(msgspec.Struct, frozen=True, tag="rudderstack"):
         reason = reject_reason(event, "track" if is_extract else call)
         if reason:
             return reason
+        if is_extract and not _is_there(event.get("recordId")):
+            return "record_id_not_defined"
         name = event["event"] if call in ("track", "extract") else ""
         return Sent(str(call), name, _is_there(event.get("userId")), frozenset(_options(event.get("integrations"))))
 

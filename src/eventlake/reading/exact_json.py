@@ -179,7 +179,8 @@ def rescued_in(text: str) -> list[Rescued]:
     entries = []
     for place, members in _decoder.decode(text):
         entry = dict(members)
-        entries.append(Rescued(place.partition("~#")[0], json_text(entry["value"]), entry["reason"]))
+        value, column = json_text(entry["value"]), entry.get("column", "")
+        entries.append(Rescued(place.partition("~#")[0], value, entry["reason"], column))
     return entries
 
 

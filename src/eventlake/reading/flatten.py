@@ -178,7 +178,7 @@ class Flattener:
                 child = place.objects.get(key)
                 if child is not None and value:
                     self._walk(child, value, row)
-                else:
+                elif key not in place.nowhere:
                     self._unusual_object(place, key, value, row)
                 continue
             if kind is list:
@@ -201,7 +201,7 @@ class Flattener:
         path = (*place.path, key)
         wanted = self._table.rules.claims(path)
         if wanted == claims.NOWHERE:
-            place.nowhere.add(key)
+            self._note_nowhere(place, key)
             return None
         values = place.shared.get(key)
         reason = wanted if isinstance(wanted, str) else self._no_column(wanted, row, is_new=values is None)
@@ -209,6 +209,10 @@ class Flattener:
             self.rescue(row, Rescued(pointer(path), _text(value), str(reason)))
             return None
         return self._learn(_Place(place, key, wanted, pointer(path))) if values is None else values
+
+    def _note_nowhere(self, place: _Object, key: str) -> None:
+        if len(place.nowhere) < self._table.max_objects:  # who makes up keys must not fill the memory
+            place.nowhere.add(key)
 
     def _no_column(self, wanted: Claims, row: int, *, is_new: bool) -> str | None:
         """Why a value cannot have its columns."""
@@ -241,6 +245,8 @@ class Flattener:
         if not value:
             if not self._reading.leaves_out_empty and (place.path or key not in CONTAINERS):
                 self.rescue(row, Rescued(pointer(path), "{}", "an empty object has no column"))
+        elif not place.path and self._table.rules.claims((key, "")) == claims.NOWHERE:
+            self._note_nowhere(place, key)  # nothing of it has a column in this table
         elif len(path) >= self._reading.max_depth:
             self._walk(place, {key: encode(value)}, row)
         elif self._table.objects >= self._table.max_objects:

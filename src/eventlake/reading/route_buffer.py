@@ -12,6 +12,7 @@ from eventlake.lake.routes import Route
 from eventlake.lake.staging import RESCUED, Packed, packed
 from eventlake.reading.flatten import Flattener, TableColumns
 from eventlake.schema import rescue
+from eventlake.schema.claims import NOWHERE
 from eventlake.schema.kinds import Kind, by_kind
 from eventlake.schema.reading import SEGMENT, Reading
 from eventlake.schema.rescue import Rescued
@@ -65,9 +66,15 @@ class RouteBuffer:
         digest: int,
         file: int,
     ) -> None:
-        for flattener in self._flatteners.values():
-            flattener.add(event, set_aside)
+        for key, flattener in self._flatteners.items():
+            flattener.add(event, [entry for entry in set_aside if self._keeper(entry) == key])
         self._heads.append((message_hash, received, digest, file))
+
+    def _keeper(self, entry: Rescued) -> str:
+        """The table whose row keeps what a parser could not place: the first that has something from there."""
+        path = tuple(rescue.keys_of(entry.pointer))
+        have = (key for key, columns in self._columns.items() if columns.rules.claims(path) != NOWHERE)
+        return next(have, self.route[0])
 
     def take(self) -> Taken:
         """The events collected."""

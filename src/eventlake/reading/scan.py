@@ -10,6 +10,7 @@ from eventlake.native.library import Array, Columns, Filled, Lines, Names, Place
 
 _KIND, _ESCAPED = 0x0F, 0x10
 _TEXT, _JSON = 0, 4
+_BEYOND_ASCII = 0x80
 
 
 class Text(NamedTuple):
@@ -75,7 +76,8 @@ class Scan:
         start, length, kind = (self.values.arrays[name][values] for name in ("start", "length", "kind"))
         is_empty = (kind & _KIND == _TEXT) & (length == 0)
         first = self.lines.arrays["text"][np.where(is_there, start, 0)]
-        is_odd = (kind & _ESCAPED != 0) | (kind & _KIND == _JSON) | ((kind & _KIND == _TEXT) & (first <= ord(" ")))
+        may_be_blank = (kind & _KIND == _TEXT) & ((first <= ord(" ")) | (first >= _BEYOND_ASCII))
+        is_odd = (kind & _ESCAPED != 0) | (kind & _KIND == _JSON) | may_be_blank
         return is_there & ~is_empty, ~is_there | is_empty | ~is_odd
 
     def find_columns(self, columns: Columns, route_of: Array, routes: int) -> Found:

@@ -11,6 +11,8 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from eventlake.errors import InternalError
+
 Rows = npt.NDArray[np.int64]
 Mask = npt.NDArray[np.bool_]
 
@@ -83,6 +85,8 @@ def one_of(several: Sequence[Cells]) -> Cells:
     numbered = [_numbered(cells) for cells in several]
     rows = np.concatenate([rows for _, rows in numbered])
     order = np.argsort(rows)
+    if (np.diff(rows[order]) == 0).any():
+        raise InternalError("a row has two values for one column", fix="report this with the log: it is a bug")
     return Cells(pa.concat_arrays([values for values, _ in numbered]).take(pa.array(order)), rows[order])
 
 

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from eventlake.schema import names
+from eventlake.schema.rudder_columns import STANDARD_COLUMNS
 from eventlake.schema.tallies import Tallies, why_text
 from eventlake.schema.types import ENVELOPE_TYPES, RUDDER_TYPES, SEGMENT_TYPES, ColumnType, Seen, infer
 
@@ -90,6 +91,8 @@ def _pattern(path: str) -> str:
 def _rudder_column(path: str) -> str:
     if not re.fullmatch(r"[a-z0-9_*]+", path):
         raise ValueError(f"{path!r} is not a column: write it as in the lake, say order_total or context_*")
+    if path in STANDARD_COLUMNS - {"name"}:  # which only pages and screens have
+        raise ValueError(f"{path} is a standard column, whose type is always the same")
     return path
 
 

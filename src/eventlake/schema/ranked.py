@@ -7,7 +7,7 @@ import numpy as np
 
 from eventlake.schema.cast import value_text
 from eventlake.schema.cells import Cells, present, values_by_row, without
-from eventlake.schema.claims import Claims, ColumnRules
+from eventlake.schema.claims import Claim, Claims, ColumnRules
 from eventlake.schema.kinds import Place
 from eventlake.schema.rescue import Rescued, keys_of
 
@@ -61,7 +61,12 @@ def _texts(candidate: Candidate, rows: np.ndarray[tuple[int, ...], np.dtype[np.b
 
 def _rank(candidate: Candidate, rules: ColumnRules, column: str) -> int:
     claims = _claims(candidate, rules)
-    return next((claim.rank for claim in claims if claim.column == column), 0) if not isinstance(claims, str) else 0
+    return next((claim.rank for claim in claims if _is(claim, column)), 0) if not isinstance(claims, str) else 0
+
+
+def _is(claim: Claim, column: str) -> bool:
+    """Whether a claim is for a column; an event may have asked for reserved words as they are."""
+    return claim.column in (column, f"_{column}")
 
 
 def _claims(candidate: Candidate, rules: ColumnRules) -> Claims | str:
@@ -71,4 +76,4 @@ def _claims(candidate: Candidate, rules: ColumnRules) -> Claims | str:
 
 def _has_another(candidate: Candidate, rules: ColumnRules, column: str) -> bool:
     claims = _claims(candidate, rules)
-    return not isinstance(claims, str) and any(claim.column != column for claim in claims)
+    return not isinstance(claims, str) and not all(_is(claim, column) for claim in claims)

@@ -18,6 +18,7 @@ class Rescued(NamedTuple):
     pointer: str
     json_text: str
     reason: str
+    column: str = ""  # for which it was, if the place alone does not tell
 
 
 def pointer(path: Iterable[str]) -> str:
@@ -46,9 +47,10 @@ def to_json(entries: Iterable[Rescued]) -> str:
     """
     members = []
     times: Counter[str] = Counter()
-    for entry in sorted(entries, key=lambda entry: entry.pointer):
+    for entry in sorted(entries, key=lambda entry: (entry.pointer, entry.column)):
         times[entry.pointer] += 1
         mark = f"~#{times[entry.pointer]}" if times[entry.pointer] > 1 else ""
-        value = f'{{"value":{entry.json_text},"reason":{json.dumps(entry.reason)}}}'
+        column = f',"column":{json.dumps(entry.column)}' if entry.column else ""
+        value = f'{{"value":{entry.json_text},"reason":{json.dumps(entry.reason)}{column}}}'
         members.append(f"{json.dumps(entry.pointer + mark)}:{value}")
     return "{" + ",".join(members) + "}"

@@ -19,9 +19,7 @@ from eventlake.schema.types import ColumnType
 # Where `id` is not that of the message: which row is which must be known to write it again, and to leave out copies.
 MESSAGE_ID = "_message_id"
 UUID_TS = "uuid_ts"
-LEFT_OUT = frozenset(
-    {"type", "integrations", "version", "writeKey", "projectId", "_metadata", "rudderId", "recordId", "nonInteraction"}
-)
+LEFT_OUT = frozenset({"type", "integrations", "version", "writeKey", "projectId", "_metadata", "rudderId"})
 
 
 class TableKind(Enum):
@@ -57,9 +55,9 @@ _FIELDS: dict[TableKind, dict[str, str]] = {
     TableKind.ALIASES: _COMMON | {"previousId": "previous_id"},
     TableKind.PAGES: _COMMON | {"name": "name"},
     TableKind.SCREENS: _COMMON | {"name": "name"},
-    TableKind.EXTRACT: _COMMON | {"messageId": MESSAGE_ID, "recordId": "id", "event": "event"},
+    TableKind.EXTRACT: _COMMON | {"messageId": MESSAGE_ID, "recordId": "id"},
 }
-_WITH_EVENT = (TableKind.TRACKS, TableKind.EVENT)
+_WITH_EVENT = (TableKind.TRACKS, TableKind.EVENT, TableKind.EXTRACT)
 
 # What an event says of itself: where, and which of two values with one name is taken.
 _OWN: dict[TableKind, dict[str, int]] = {
@@ -104,7 +102,9 @@ class RudderColumns:
     @cached_property
     def standard(self) -> Mapping[str, str]:
         """The columns that are for one field only, and the places of these."""
-        found = {self._named(column): f"/{field}" for field, column in _FIELDS[self.kind].items()}
+        found = {column: f"/{field}" for field, column in (_COMMON | _FIELDS[self.kind]).items() if column != "id"}
+        found["id"] = next(f"/{field}" for field, column in _FIELDS[self.kind].items() if column == "id")
+        found["_timestamp"] = found["timestamp"]  # however an event has its names written
         if self.kind in _WITH_EVENT:
             found |= {"event_text": "/event", "event": "/event"}
         if self.kind is TableKind.TRACKS:
@@ -144,6 +144,8 @@ class RudderColumns:
             return self._of_context(path)
         if field in _OWN[self.kind]:
             return self._own(path, path[1:], _OWN[self.kind][field])
+        if path == ("messageId",) and self.kind is TableKind.EXTRACT:
+            return (Claim(MESSAGE_ID), Claim("id", 1))  # of what is no record
         if len(path) == 1 and field in _FIELDS[self.kind]:
             return (Claim(self._named(_FIELDS[self.kind][field])),)
         if path == ("event",) and self.kind in _WITH_EVENT:
@@ -156,7 +158,7 @@ class RudderColumns:
             return NOWHERE
         if self.kind is TableKind.TRACKS and field in _OWN[TableKind.EVENT]:
             return NOWHERE  # the event's own table has them
-        if field in _FIELDS[self.kind] or field == "event":
+        if len(path) > 1 and (field in _FIELDS[self.kind] or (field == "event" and self.kind in _WITH_EVENT)):
             return f"{field} is an object, and its column is for one value"
         return f"RudderStack's tables have no column for {field}"
 
@@ -187,8 +189,10 @@ class RudderColumns:
     def column_of(self, path: Path) -> str:
         if len(path) == 1 and path[0] in _FIELDS[self.kind]:
             return self._named(_FIELDS[self.kind][path[0]])
-        if path in _IPS or path == ("event",):
-            return _IPS[path][0].column if path in _IPS else "event_text"
+        if path in _IPS:
+            return _IPS[path][0].column
+        if path == ("event",) and self.kind in _WITH_EVENT:
+            return "event_text"
         keys = path[1:] if path[0] in _OWN[self.kind] and len(path) > 1 else path
         return rudder_names.column_name(*keys, rules=self.names)
 

@@ -5,6 +5,7 @@ files are written beside theirs, columns are appended, and no type changes. Noth
 `eventlake query` shows only what eventlake has loaded.
 """
 
+import re
 from collections.abc import Iterator, Mapping, Sequence
 
 import pyarrow as pa
@@ -40,7 +41,11 @@ def tables_to_adopt(lake: Lake, connection: Connection) -> tuple[TableChange, ..
     found = lake.glue.described(connection.database) if is_in_glue else _in_folders(lake, connection)
     changes = tuple(_changes(connection, found))
     if not changes:
-        place = f"the database {connection.database} of Glue" if is_in_glue else lake.storage.full(_folder(connection))
+        place = (
+            f"the database {connection.database} of Glue"
+            if is_in_glue
+            else lake.storage.full(connection.dialect.data_folder)
+        )
         raise NotFoundError(
             f"there is no table in {place} that {connection.name} would write to",
             fix=f"see the settings of {connection.name}: `eventlake connection list --json`",
@@ -48,24 +53,28 @@ def tables_to_adopt(lake: Lake, connection: Connection) -> tuple[TableChange, ..
     return changes
 
 
-def _folder(connection: Connection) -> str:
-    return connection.dialect.data_folder
-
-
 def _in_folders(lake: Lake, connection: Connection) -> dict[str, tuple[tuple[str, ...], dict[str, str]]]:
     """The tables that files tell of: by location, their partition keys and the types of their columns."""
     dialect = connection.dialect
     found = {}
-    for folder in lake.storage.folders(_folder(connection)):
-        location = f"{_folder(connection)}/{folder}"
+    for folder in lake.storage.folders(dialect.data_folder):
+        location = f"{dialect.data_folder}/{folder}"
         files = [file.path for file in lake.storage.files(location) if file.path.endswith(".parquet")]
         columns: dict[str, str] = {}
         for path in files[-FILES_LOOKED_AT:]:
             with lake.storage.open_input(path) as source:
                 columns |= {field.name: _type_name(field.type) for field in pq.read_schema(source)}
         if files:
-            found[location] = (dialect.date_partition.keys, columns)
+            inner = files[-1].removeprefix(f"{location}/").split("/")[:-1]
+            is_alike = _shape(inner) == _shape(dialect.date_partition.folder(0).split("/"))
+            keys = dialect.date_partition.keys if is_alike else tuple(_shape(inner))
+            found[location] = (keys, columns)
     return found
+
+
+def _shape(folders: Sequence[str]) -> list[str]:
+    """Folders by time, by their keys, or by what they are like where they have none."""
+    return [part.partition("=")[0] if "=" in part else re.sub(r"\d", "0", part) for part in folders]
 
 
 def _type_name(kind: pa.DataType) -> str:
@@ -93,8 +102,8 @@ def _changes(
         name = f"{dialect.database}.{dialect.table_name(table_key)}"
         if keys != dialect.date_partition.keys:
             raise InvalidSettingsError(
-                f"{name} is partitioned by {', '.join(keys) or 'nothing'}, but {connection.name} by "
-                f"{', '.join(dialect.date_partition.keys) or 'nothing'}",
+                f"{name} is laid out by {'/'.join(keys) or 'no keys'}, and {connection.name} by "
+                f"{connection.settings.layout}",
                 fix=f"`eventlake connection set {connection.name} {connection.settings.names_layout}=…`",
             )
         is_of_values = table_key == dialect.discards

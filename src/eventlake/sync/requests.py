@@ -7,6 +7,7 @@ from eventlake.control.connections import Connection, Connections
 from eventlake.control.leases import Lane
 from eventlake.errors import InvalidSettingsError, NotFoundError
 from eventlake.reports.words import count
+from eventlake.schema.names import RESCUED_COLUMN
 from eventlake.schema.types import ColumnType
 from eventlake.sync import jobs
 from eventlake.sync.adopt import tables_to_adopt
@@ -88,7 +89,7 @@ def retype(lake: Lake, name: str, column: str, new_type: str) -> Job | None:
             f"{new_type!r} is not a column type", fix=f"use one of {', '.join(k.value for k in types)}"
         )
     _refuse_discards(connection, table)
-    if column not in table.schema.names or column.startswith("_"):
+    if column not in table.schema.names or column == RESCUED_COLUMN:
         raise NotFoundError(
             f"{name} has no column {column!r} whose type could change",
             fix=f"see `eventlake describe {name}`",

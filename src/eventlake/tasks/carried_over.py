@@ -27,6 +27,8 @@ from eventlake.schema.kinds import Place, by_kind
 from eventlake.schema.rescue import keys_of
 from eventlake.storage.base import Storage
 
+_EXACT_WHOLE = 2**53  # doubles up to it are what was sent
+
 
 def carried_rows(
     storage: Storage,
@@ -95,7 +97,7 @@ def _as_sent(value: Any) -> Any:
     if hasattr(value, "tzinfo"):
         return instants.to_text(instants.micros_of(value))
     if isinstance(value, float):
-        return Raw(repr(value).encode())
+        return int(value) if value.is_integer() and abs(value) <= _EXACT_WHOLE else Raw(repr(value).encode())
     return Raw(format(value, "f").rstrip("0").rstrip(".").encode())  # normalize() would round to 28 digits
 
 
@@ -103,7 +105,7 @@ def _with_rescued(values: dict[tuple[str, str], Any], text: str | None, rules: C
     """Give rescued values their cells back; returns the text of those that have none."""
     rest = []
     for entry in exact_json.rescued_in(text) if text else ():
-        name = rules.column_of(tuple(keys_of(entry.pointer)))
+        name = entry.column or rules.column_of(tuple(keys_of(entry.pointer)))
         cell = next((key for key in values if key[0] == name), None)
         taken = cell is not None and entry.reason not in BESIDE_THE_CELL
         if taken or entry.reason not in REASONS:

@@ -21,6 +21,7 @@ from eventlake.lake.routes import Route
 from eventlake.lake.segments import Segment, segments_of
 from eventlake.lake.staged_rows import StagedRows, joined
 from eventlake.lake.staging import read_rows
+from eventlake.schema import rescue
 from eventlake.schema.cast import NO_ROOM, value_text
 from eventlake.schema.cells import Cells, no_cells, one_of
 from eventlake.schema.claims import ColumnRules
@@ -199,7 +200,7 @@ def _typed(rows: StagedRows, share: TableShare, context: PublishContext, rescued
     if rows.rescued is not None:
         rescued.add_staged(rows.rescued, rules)
     if rescued and context.dialect.discards:
-        rescued.note_ids(columns["id" if "id" in columns else rules.message_column], len(rows))
+        rescued.note_ids([columns[name] for name in ("id", rules.message_column) if name in columns], len(rows))
     if rescued or share.rescued_at is not None:
         at = len(columns) if share.rescued_at is None else share.rescued_at
         before, after = (dict(islice(columns.items(), *part)) for part in ((0, at), (at, None)))
@@ -242,7 +243,7 @@ def _columns(
             cells = rows.columns[place]
             for number, value in enumerate(cells.values.to_pylist()):
                 if value is not None:
-                    entry = Rescued(place.pointer, value_text(place.kind, value), NO_ROOM)
+                    entry = Rescued(place.pointer, value_text(place.kind, value), NO_ROOM, _unlike(rules, place))
                     rescued.add(cells.row(number), entry, name)
 
 
@@ -254,10 +255,17 @@ def _cells(found: Candidate, column: Column, share: TableShare, context: Publish
         texts = values.dictionary_encode()
         values = pa.array([make(text) for text in texts.dictionary.to_pylist()], pa.string()).take(texts.indices)
     made = context.dialect.casts.cast(Typed(place.kind, values), column.type, keep_rounded=context.keep_rounded)
+    rules = context.dialect.columns(share.table_key)
     for misfit in made.misfits:
-        entry = Rescued(place.pointer, misfit.json_text, misfit.reason)
+        entry = Rescued(place.pointer, misfit.json_text, misfit.reason, _unlike(rules, place))
         rescued.add(found.cells.row(misfit.row), entry, column.name)
     return Cells(made.values, rows)
+
+
+def _unlike(rules: ColumnRules, place: Place) -> str:
+    """The column of a place, if it is not called as one would think: it may have several, or asked for its name."""
+    path = tuple(rescue.keys_of(place.pointer))
+    return "" if path and rules.column_of(path) == place.column else place.column
 
 
 def _repeated(value: Any, column: Column, rules: ColumnRules, count: int) -> Cells:

@@ -1,9 +1,11 @@
 """What does not fit the columns of some rows, on its way to `_rescued_data` and to the table of discarded values."""
 
 from collections import Counter
+from collections.abc import Sequence
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from eventlake.lake.discards import Discarded
 from eventlake.lake.ids import Array
@@ -19,7 +21,7 @@ class Rescues:
 
     def __init__(self, counts: Counter[str]) -> None:
         self._entries: dict[int, list[tuple[Rescued, str]]] = {}  # with the column
-        self._ids: dict[int, str | None] = {}  # of these rows
+        self._ids: dict[int, str] = {}  # of these rows
         self._counts = counts
 
     def __bool__(self) -> bool:
@@ -34,12 +36,14 @@ class Rescues:
         for number, text in enumerate(texts.values.to_pylist()):
             if text is not None:
                 for entry in rescued_in(text):
-                    self.add(texts.row(number), entry, rules.column_of(tuple(rescue.keys_of(entry.pointer))))
+                    column = entry.column or rules.column_of(tuple(rescue.keys_of(entry.pointer)))
+                    self.add(texts.row(number), entry, column)
 
-    def note_ids(self, ids: Cells, count: int) -> None:
-        rows = sorted(self._entries)
-        found = ids.spread(0, count).take(pa.array(rows)).cast(pa.string()).to_pylist()
-        self._ids = dict(zip(rows, found, strict=True))
+    def note_ids(self, ids: Sequence[Cells], count: int) -> None:
+        """Note the ids of these rows: from the first column that has one."""
+        rows = pa.array(sorted(self._entries))
+        found = pc.coalesce(*(cells.spread(0, count).take(rows).cast(pa.string()) for cells in ids))
+        self._ids = dict(zip(rows.to_pylist(), found.to_pylist(), strict=True))
 
     def cells(self) -> Cells:
         rows = sorted(self._entries)
