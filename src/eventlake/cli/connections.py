@@ -4,7 +4,7 @@ from typing import Annotated, Any
 
 import typer
 
-from eventlake.cli import doctor, output, state
+from eventlake.cli import output, state
 from eventlake.cli.state import JsonFlag
 from eventlake.control.connections import Connection
 from eventlake.control.settings import RudderStackSettings, SegmentSettings
@@ -119,6 +119,8 @@ def check(name: Name, as_json: JsonFlag = False) -> None:
 
     Example: eventlake connection check web/aws
     """
+    from eventlake.cli import doctor  # noqa: PLC0415 - takes its time to load, and the other commands do without
+
     doctor.show(doctor.examined(state.lake(state.workspace().connections.get(name).lake)), as_json)
 
 
