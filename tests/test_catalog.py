@@ -3,6 +3,7 @@
 import uuid
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -294,10 +295,14 @@ def test_old_versions_are_trimmed(aws: Aws, glue: GlueCatalog, change: TableChan
 
 
 def test_reports_have_their_table(aws: Aws, glue: GlueCatalog) -> None:
-    source = uuid.uuid4().hex
+    source, client = uuid.uuid4().hex, aws.client("glue")
+    glue.make_database("__segment_datalake")
+    with suppress(
+        client.exceptions.EntityNotFoundException
+    ):  # another test's lake may have made it for its own reports
+        client.delete_table(DatabaseName="__segment_datalake", Name="sync_reports")
     for _ in range(2):
         glue.register_report(source, "2026-11-15")
-    client = aws.client("glue")
     table = client.get_table(DatabaseName="__segment_datalake", Name="sync_reports")["Table"]
     assert [key["Name"] for key in table["PartitionKeys"]] == ["source_id", "day"]
     assert table["StorageDescriptor"]["SerdeInfo"]["SerializationLibrary"] == "org.openx.data.jsonserde.JsonSerDe"
