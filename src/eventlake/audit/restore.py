@@ -16,7 +16,7 @@ from eventlake.commit.ownership import written_by
 from eventlake.control.connections import Connection
 from eventlake.control.leases import Lane, Lease
 from eventlake.control.runs import Run
-from eventlake.control.settings import settings_of
+from eventlake.control.settings import as_stored
 from eventlake.errors import DamagedError, InvalidSettingsError
 from eventlake.events.envelope import CALLS
 from eventlake.lake.layout import DatePartition
@@ -171,7 +171,7 @@ def _ended(lake: Lake, source_id: str, lines: list[dict[str, Any]]) -> Run:
 
 
 def _connect(lake: Lake, source_id: str, noted: Noted) -> Connection:
-    settings = settings_of(lake.settings.dialect).model_validate(noted.settings)
+    settings = as_stored(noted.settings)
     return lake.workspace.connections.restore(source_id, lake.name, noted.slug, noted.name, settings)
 
 

@@ -5,7 +5,6 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from enum import Enum
 from functools import cached_property
-from typing import Protocol
 
 HOUR = 3_600_000_000
 DAY = 24 * HOUR
@@ -45,24 +44,6 @@ SEGMENT = Folders(data="segment-data/data", stage="segment-stage", books="segmen
 RUDDERSTACK = Folders(data="rudder-datalake", stage="rudder-warehouse-staging-logs", books="eventlake")
 
 
-class TimeFolders(Protocol):
-    """How the folders of a table are laid out by time of receipt, in UTC."""
-
-    @property
-    def keys(self) -> tuple[str, ...]:
-        """The partition keys that readers see; none if the folders name only values."""
-
-    @property
-    def width(self) -> int:
-        """How much time the files of one folder cover at most, in microseconds."""
-
-    def values(self, number: int) -> tuple[str, ...]:
-        """The values of the keys for the time that begins `number` widths after 1970."""
-
-    def folder(self, number: int) -> str:
-        """The folder for that time."""
-
-
 class DatePartition(Enum):
     """The four layouts of Segment's date folders."""
 
@@ -73,16 +54,20 @@ class DatePartition(Enum):
 
     @property
     def keys(self) -> tuple[str, ...]:
+        """The partition keys that readers see."""
         return tuple(key for key, _ in _FORMATS[self])
 
     @property
     def width(self) -> int:
+        """How much time the files of one folder cover at most, in microseconds."""
         return HOUR if "hr" in self.keys else DAY
 
     def values(self, number: int) -> tuple[str, ...]:
+        """The values of the keys for the time that begins `number` widths after 1970."""
         return tuple(_written(form, number * self.width) for _, form in _FORMATS[self])
 
     def folder(self, number: int) -> str:
+        """The folder for that time."""
         return "/".join(f"{key}={value}" for key, value in zip(self.keys, self.values(number), strict=True))
 
 
