@@ -24,7 +24,7 @@ from eventlake.workspace import CONFIG, Workspace
 
 # Keys cannot be given back; who held a lease and where a run was does not matter once it has ended.
 LEFT_OUT = {"write_keys", "leases"}
-UNKNOWN = {"created_at", "step"}
+UNKNOWN = {"created_at", "step", "steps", "done", "tasks"}
 
 Rows = dict[str, list[dict[str, Any]]]
 

@@ -9,6 +9,7 @@
     │   ├── UnknownLakeError       the database does not know what is in the lake
     │   └── DamagedError           a file is not what it was when it was written
     ├── BusyError                  another run holds the source: try later
+    ├── NotDueError                another did what was due
     ├── CancelledError             somebody wanted the run to end
     ├── TransientError             worth another attempt; below it, what the next attempt begins with
     └── InternalError              a law of eventlake does not hold: nothing is published
@@ -132,6 +133,12 @@ class BusyError(EventLakeError):
     code = "busy"
 
 
+class NotDueError(EventLakeError):
+    """A sync that was due has begun elsewhere."""
+
+    code = "not_due"
+
+
 class CancelledError(EventLakeError):
     """Somebody wanted a run to end. Whoever is told of its progress may raise this."""
 
@@ -166,6 +173,15 @@ class InternalError(EventLakeError):
 
 class DamagedIdsError(InternalError):
     """A file of message ids is not what was written."""
+
+
+def waits_for_somebody(code: str | None) -> bool:
+    """Whether what failed with this code fails again until somebody changes something."""
+    return code in _codes_below(SetupError)
+
+
+def _codes_below(kind: type[EventLakeError]) -> set[str]:
+    return {kind.code}.union(*map(_codes_below, kind.__subclasses__()))
 
 
 def of_system(error: OSError, what: str = "") -> EventLakeError:

@@ -12,6 +12,7 @@ from pydantic import BaseModel, ConfigDict, Discriminator, Field, Tag, field_val
 from pydantic_settings import BaseSettings, PydanticBaseSettingsSource, SettingsConfigDict
 
 from eventlake.aws.session import AwsOptions
+from eventlake.settings_channels import ChannelSettings
 from eventlake.storage.base import TIMEOUT
 
 DEFAULT_LAKE = "default"
@@ -207,6 +208,14 @@ class EmrSection(_Nodes):
     )
 
 
+class ConsoleSettings(_Section):
+    url: str = Field(
+        "http://127.0.0.1:8021",
+        pattern=r"^https?://[^\s/?#]+(/[^\s?#]*)?$",
+        description="Where people reach the console; for links in alerts.",
+    )
+
+
 LakeName = Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9_-]{0,49}$")]
 
 
@@ -225,6 +234,10 @@ class Settings(BaseSettings):
     spark: SparkSettings = SparkSettings()
     emr: EmrSection = EmrSection()
     lakes: dict[LakeName, LakeSettings] = Field(default_factory=dict, description="Further lakes, by name.")
+    channels: dict[LakeName, ChannelSettings] = Field(
+        default_factory=dict, description="Where alerts go, by name: kind = email, webhook or slack."
+    )
+    console: ConsoleSettings = ConsoleSettings()
     archive: StorageSettings | None = Field(
         None, description="Where the raw archive is; by default with the default lake."
     )

@@ -9,7 +9,11 @@ from pydantic import BaseModel, ValidationError
 
 from eventlake.settings import Settings
 
-_KINDS_OF = {"catalog": ("embedded", "glue"), "runner": ("spark", "emr", "emr-serverless")}
+_KINDS_OF = {
+    "catalog": ("embedded", "glue"),
+    "runner": ("spark", "emr", "emr-serverless"),
+    "channels": ("email", "webhook", "slack"),
+}
 _KINDS = {kind for kinds in _KINDS_OF.values() for kind in kinds}
 
 
@@ -21,13 +25,20 @@ def mistakes(error: ValidationError) -> str:
 def _problem(place: tuple[int | str, ...], kind: str, words: str) -> str:
     # Of one of several kinds, Pydantic names the kind as well.
     parts = [
-        part for before, part in pairwise(("", *place)) if before not in ("catalog", "runner") or part not in _KINDS
+        part
+        for number, part in enumerate(place)
+        if part not in _KINDS or not _is_of_kinds(place[number - 1] if number else "", place[0], number)
     ]
     words = words.removeprefix("Value error, ")
     if parts and parts[-1] == "[key]":
-        parts, words = parts[:-1], "not the name of a lake: use up to 50 of a-z, 0-9, - and _, a letter or digit first"
-    if kind == "union_tag_invalid":
-        words = f"there is no such kind; use one of {', '.join(_KINDS_OF[str(place[-1])])}"
+        what = "channel" if place[0] == "channels" else "lake"
+        parts, words = (
+            parts[:-1],
+            f"not the name of a {what}: use up to 50 of a-z, 0-9, - and _, a letter or digit first",
+        )
+    if kind in ("union_tag_invalid", "union_tag_not_found"):
+        kinds = _KINDS_OF["channels" if place[0] == "channels" else str(place[-1])]
+        words = f"there is no such kind; use one of {', '.join(kinds)}"
     if kind == "model_type":
         words = f"must be a table{', such as { kind = …, … }' if parts[-1] in _KINDS_OF else ''}"
     if kind == "extra_forbidden":
@@ -37,11 +48,16 @@ def _problem(place: tuple[int | str, ...], kind: str, words: str) -> str:
     return f"{'.'.join(map(str, parts))}: {words}" if parts else words
 
 
+def _is_of_kinds(before: int | str, section: int | str, number: int) -> bool:
+    """Whether what stands here in a place is a kind: of a channel, which has a name before it, or of anything else."""
+    return before in _KINDS_OF or (section == "channels" and number == 2)
+
+
 def _keys_beside(place: Sequence[str]) -> list[str]:
     """The settings that there are where one is written that there is not."""
     models: list[type[BaseModel]] = [Settings]
     for before, part in pairwise(("", *place[:-1])):
-        if before != "lakes":  # what comes next is a name
+        if before not in ("lakes", "channels"):  # what comes next is a name
             fields = [model.model_fields[part] for model in models if part in model.model_fields]
             models = [one for field in fields for one in _models(field.annotation)] or models
     return sorted({name for model in models for name in model.model_fields})

@@ -16,9 +16,14 @@ from eventlake.catalog.base import Catalog
 from eventlake.catalog.embedded import EmbeddedCatalog
 from eventlake.control import database
 from eventlake.control.admission import Admission
+from eventlake.control.alerts import Alerts
+from eventlake.control.audit_log import AuditLog
+from eventlake.control.collected import Collected
 from eventlake.control.connections import Connection, Connections, no_lake
 from eventlake.control.leases import Leases
 from eventlake.control.ledger import Ledger
+from eventlake.control.orders import Orders
+from eventlake.control.presence import Presence
 from eventlake.control.replays import Replays
 from eventlake.control.runs import History, Runs
 from eventlake.control.settings import DIALECTS
@@ -40,6 +45,7 @@ from eventlake.storage.local import LocalStorage
 
 if TYPE_CHECKING:
     from eventlake.catalog.glue import GlueCatalog
+    from eventlake.control.people import People
 
 CONFIG = "eventlake.toml"
 
@@ -168,6 +174,32 @@ class Workspace:
     def runs(self) -> History:
         """The runs of all lakes."""
         return History(self.engine)
+
+    @cached_property
+    def orders(self) -> Orders:
+        return Orders(self.engine, self.clock.now)
+
+    @cached_property
+    def presence(self) -> Presence:
+        return Presence(self.engine)
+
+    @cached_property
+    def people(self) -> "People":
+        from eventlake.control.people import People  # noqa: PLC0415 - hashing passwords takes its time to load
+
+        return People(self.engine, self.clock.now)
+
+    @cached_property
+    def audit_log(self) -> AuditLog:
+        return AuditLog(self.engine, self.clock.now)
+
+    @cached_property
+    def alerts(self) -> Alerts:
+        return Alerts(self.engine, self.clock.now, self.settings.channels)
+
+    @cached_property
+    def collected(self) -> Collected:
+        return Collected(self.engine)
 
 
 class Lake:

@@ -1,16 +1,30 @@
 """The history of runs."""
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterable
 from contextlib import suppress
 from typing import Any, NamedTuple
 
 import sqlalchemy as sa
 
 from eventlake.control import database as db
-from eventlake.errors import InternalError, NotFoundError
+from eventlake.errors import CancelledError, InternalError, NotFoundError
 
 
-class Run(NamedTuple):
+class Counts(NamedTuple):
+    """What became of lines, and how many values were rescued: of one run, or the sum over some."""
+
+    lines: int = 0
+    loaded: int = 0
+    duplicates: int = 0
+    suppressed: int = 0
+    blocked: int = 0
+    quarantined: int = 0
+    rescued: int = 0
+
+
+class RunLine(NamedTuple):
+    """A run without its report, for lists."""
+
     run_id: str
     lake: str
     source_id: str
@@ -19,7 +33,20 @@ class Run(NamedTuple):
     step: str
     started_at: int
     finished_at: int | None
-    report: list[dict[str, Any]] | None
+    lines: int | None = None
+    loaded: int | None = None
+    duplicates: int | None = None
+    suppressed: int | None = None
+    blocked: int | None = None
+    quarantined: int | None = None
+    rescued: int | None = None
+    partial: bool = False  # some raw files could not be read
+    error_code: str | None = None
+    notices: list[str] | None = None  # and, of a run that failed, the error
+    steps: list[list[Any]] | None = None  # those that were begun: name, and when
+    done: int = 0  # tasks of the step
+    tasks: int = 0
+    stop_asked: bool = False
 
     @property
     def outcome(self) -> str:
@@ -28,7 +55,54 @@ class Run(NamedTuple):
             return f"Running: {self.step}"
         if self.status == "failed":
             return "Failed"
-        return "Partial Success" if self.report and self.report[0].get("failed_files") else "Success"
+        return "Partial Success" if self.partial else "Success"
+
+    @property
+    def counts(self) -> Counts:
+        return Counts(*(getattr(self, name) or 0 for name in Counts._fields))
+
+
+class Run(NamedTuple):
+    run_id: str
+    lake: str
+    source_id: str
+    kind: str
+    status: str
+    step: str
+    started_at: int
+    finished_at: int | None
+    report: list[dict[str, Any]] | None
+
+    @property
+    def line(self) -> RunLine:
+        """What lists tell of it."""
+        return RunLine(*self[:-1], **told_by(self.report))
+
+    @property
+    def outcome(self) -> str:
+        return self.line.outcome
+
+
+def told_by(report: list[dict[str, Any]] | None) -> dict[str, Any]:
+    """What is kept of a report beside it, for lists and sums over many runs."""
+    head = report[0] if report else {}
+    books = {**head.get("books", {}), "rescued": head.get("rescued")}
+    notices = [*head.get("notices", ()), *([head["error"]] if "error" in head else ())]
+    return {
+        **{name: books.get(name) for name in db.COUNTS},
+        "partial": bool(head.get("failed_files")),
+        "error_code": head.get("error_code"),
+        "notices": notices or None,
+    }
+
+
+_RUN = [db.runs.c[name] for name in Run._fields]
+_LINE = [db.runs.c[name] for name in RunLine._fields]
+_NOT_STOPPED = sa.func.coalesce(db.runs.c.error_code, "") != CancelledError.code
+
+
+def _of(source_id: str, lake: str) -> tuple[sa.ColumnElement[bool], ...]:
+    return db.runs.c.source_id == source_id, db.runs.c.lake == lake
 
 
 class History:
@@ -72,14 +146,96 @@ class History:
         """One run; without an id, the latest."""
         found = self.with_id(run_id) if run_id else self._select(limit=1)
         if not found:
-            problem = f"there is no run {run_id}" if run_id else "there is no run yet"
-            raise NotFoundError(problem, fix="see `eventlake runs`, or start one with `eventlake sync`")
+            raise no_run(run_id)
         return found[0]
 
-    def _select(self, *conditions: sa.ColumnElement[bool], limit: int | None = None) -> list[Run]:
-        query = sa.select(db.runs).where(*self._here(), *conditions).order_by(db.runs.c.run_id.desc())
+    def lines(
+        self,
+        limit: int | None,
+        source_id: str | None = None,
+        *,
+        before: str | None = None,
+        status: str | None = None,
+        kinds: Collection[str] = (),
+    ) -> list[RunLine]:
+        """The newest runs without their reports, newest first; those before a run."""
+        wanted = [db.runs.c.source_id == source_id] if source_id else []
+        wanted += [db.runs.c.run_id < before] if before else []
+        wanted += [db.runs.c.status == status] if status else []
+        wanted += [db.runs.c.kind.in_(kinds)] if kinds else []
+        return self._lines(limit, *wanted)
+
+    def _lines(self, limit: int | None, *conditions: sa.ColumnElement[bool]) -> list[RunLine]:
+        query = sa.select(*_LINE).where(*self._here(), *conditions).order_by(db.runs.c.run_id.desc())
         with self._engine.connect() as connection:
-            return [Run(**row._mapping) for row in connection.execute(query.limit(limit))]
+            return [RunLine(*row) for row in connection.execute(query.limit(limit))]
+
+    def line(self, run_id: str) -> RunLine:
+        """One run without its report."""
+        with self._engine.connect() as connection:
+            found = connection.execute(sa.select(*_LINE).where(*self._here(), db.runs.c.run_id == run_id)).first()
+        if found is None:
+            raise no_run(run_id)
+        return RunLine(*found)
+
+    def counts(
+        self, start: int, stop: int, *, per: int, source_id: str | None = None, kinds: Collection[str] = ("sync",)
+    ) -> dict[tuple[int, str, str], Counts]:
+        """What runs that began in [start, stop) came to: (beginning of the period, source, lake) → sums.
+
+        Periods are of `per` microseconds each.
+        """
+        table = db.runs.c
+        period = (table.started_at // per * per).label("period")
+        conditions = [table.started_at >= start, table.started_at < stop, table.kind.in_(kinds)]
+        conditions += [table.source_id == source_id] if source_id else []
+        sums = [sa.func.coalesce(sa.func.sum(table[name]), 0) for name in Counts._fields]
+        query = sa.select(period, table.source_id, table.lake, *sums).where(*self._here(), *conditions)
+        with self._engine.connect() as connection:
+            rows = connection.execute(query.group_by(period, table.source_id, table.lake)).all()
+        return {(int(row[0]), row[1], row[2]): Counts(*map(int, row[3:])) for row in rows}
+
+    def last_sync(self, source_id: str, lake: str) -> RunLine | None:
+        """The sync that was begun last."""
+        return next(iter(self._lines(1, *_of(source_id, lake), db.runs.c.kind == "sync")), None)
+
+    def ended_after(self, moment: int) -> list[RunLine]:
+        """The runs that ended later than this, the first that ended first."""
+        found = self._lines(None, db.runs.c.finished_at > moment)
+        return sorted(found, key=lambda run: (run.finished_at or 0, run.run_id))
+
+    def failures_until(self, run: RunLine) -> int:
+        """How many syncs before a run failed one after the other; those that somebody stopped do not count."""
+        before = (*_of(run.source_id, run.lake), db.runs.c.kind == "sync", db.runs.c.run_id < run.run_id)
+        finished = sa.select(sa.func.max(db.runs.c.run_id)).where(*before, db.runs.c.status == "finished")
+        later = db.runs.c.run_id > sa.func.coalesce(finished.scalar_subquery(), "")
+        query = sa.select(sa.func.count()).where(*before, later, db.runs.c.status == "failed", _NOT_STOPPED)
+        with self._engine.connect() as connection:
+            return int(connection.execute(query).scalar_one())
+
+    def begun_between(self, source_id: str, start: int, stop: int) -> list[Run]:
+        """The runs of a source that began in [start, stop), with their reports, newest first."""
+        table = db.runs.c
+        return self._select(table.source_id == source_id, table.started_at >= start, table.started_at < stop)
+
+    def last_loaded(self) -> dict[tuple[str, str], int]:
+        """When a sync of each connection last loaded something: (source id, lake) → when it began."""
+        table = db.runs.c
+        query = sa.select(table.source_id, table.lake, sa.func.max(table.started_at)).where(*self._here())
+        query = query.where(table.kind == "sync", table.loaded > 0).group_by(table.source_id, table.lake)
+        with self._engine.connect() as connection:
+            return {(row[0], row[1]): int(row[2]) for row in connection.execute(query)}
+
+    def ask_to_stop(self, run_id: str) -> bool:
+        """Let a run end when it next tells how far it is; False if it has ended."""
+        going = sa.and_(db.runs.c.run_id == run_id, db.runs.c.status == "running")
+        with self._engine.begin() as connection:
+            return connection.execute(db.runs.update().where(going).values(stop_asked=True)).rowcount == 1
+
+    def _select(self, *conditions: sa.ColumnElement[bool], limit: int | None = None) -> list[Run]:
+        query = sa.select(*_RUN).where(*self._here(), *conditions).order_by(db.runs.c.run_id.desc())
+        with self._engine.connect() as connection:
+            return [Run(*row) for row in connection.execute(query.limit(limit))]
 
     def _here(self) -> list[sa.ColumnElement[bool]]:
         return [db.runs.c.lake == self._lake] if self._lake else []
@@ -94,7 +250,8 @@ class Runs(History):
 
     def start(self, source_id: str, kind: str, now_ns: int) -> str:
         """Note that a run begins; returns its id: the time, or the next free number if the clock went backward."""
-        row = {"lake": self._lake, "source_id": source_id, "kind": kind, "status": "running", "step": "discover"}
+        row: dict[str, Any] = {"lake": self._lake, "source_id": source_id, "kind": kind}
+        row |= {"status": "running", "step": "discover", "steps": [["discover", now_ns // 1000]]}
         for _ in range(100):
             with suppress(sa.exc.IntegrityError), self._engine.begin() as connection:  # another run was quicker
                 newest = connection.execute(sa.select(sa.func.max(db.runs.c.run_id))).scalar()
@@ -106,16 +263,28 @@ class Runs(History):
     def restore(self, runs: Iterable[Run]) -> None:
         """Put runs back that the database had lost, all at once."""
         with self._engine.begin() as connection:
-            db.upsert(connection, db.runs, [run._asdict() for run in runs])
+            db.upsert(connection, db.runs, [run._asdict() | told_by(run.report) for run in runs])
 
     def at_step(self, run_id: str, step: str) -> None:
-        self._update(run_id, step=step)
+        """Note that a step begins."""
+        here = db.runs.c.run_id == run_id
+        with self._engine.begin() as connection:
+            steps = connection.execute(sa.select(db.runs.c.steps).where(here)).scalar() or []
+            begun = [*steps, [step, self._now()]]
+            connection.execute(db.runs.update().where(here).values(step=step, steps=begun, done=0, tasks=0))
+
+    def progress(self, run_id: str, done: int, tasks: int) -> bool:
+        """Note how far the step is; whether somebody wants the run to end."""
+        here = db.runs.c.run_id == run_id
+        with self._engine.begin() as connection:
+            connection.execute(db.runs.update().where(here).values(done=done, tasks=tasks))
+            return bool(connection.execute(sa.select(db.runs.c.stop_asked).where(here)).scalar())
 
     def finished(self, run_id: str, report: list[dict[str, Any]], at: int) -> None:
-        self._update(run_id, status="finished", report=report, finished_at=at)
+        self._update(run_id, status="finished", report=report, finished_at=at, **told_by(report))
 
     def failed(self, run_id: str, report: list[dict[str, Any]]) -> None:
-        self._update(run_id, status="failed", report=report, finished_at=self._now())
+        self._update(run_id, status="failed", report=report, finished_at=self._now(), **told_by(report))
 
     def delayed(self, run_id: str, report: list[dict[str, Any]]) -> bool:
         """Note why a run cannot be finished now; False if it is finished, but for some cleaning."""
@@ -127,3 +296,8 @@ class Runs(History):
     def _update(self, run_id: str, **values: Any) -> None:
         with self._engine.begin() as connection:
             connection.execute(db.runs.update().where(db.runs.c.run_id == run_id).values(**values))
+
+
+def no_run(run_id: str | None) -> NotFoundError:
+    problem = f"there is no run {run_id}" if run_id else "there is no run yet"
+    return NotFoundError(problem, fix="see `eventlake runs`, or start one with `eventlake sync`")

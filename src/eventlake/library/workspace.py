@@ -65,6 +65,16 @@ class Workspace(opened.Workspace):
         bring(self)
         return self._run(work, _heeding(cancel, progress))
 
+    def sync_due(
+        self, connection: Connection, due_since: int, *, progress: Progress = no_progress, cancel: Event | None = None
+    ) -> list[Report]:
+        """Load what is new of a connection, unless a sync of it was begun since; for schedulers.
+
+        Raises NotDueError if one was, BusyError if one is going on.
+        """
+        bring(self)
+        return self._run([jobs.sync(connection, due_since=due_since)], _heeding(cancel, progress))
+
     def replay(
         self,
         name: str,

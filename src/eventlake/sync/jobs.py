@@ -26,6 +26,7 @@ class Job:
     adopted: tuple[TableChange, ...] = ()  # tables of others that are to be taken over
     allowed: frozenset[str] = frozenset()  # keys of tables that were dropped or refused, and may be from now on
     only_left_out: bool = False  # only raw files of which lines were left out
+    due_since: int | None = None  # it is only to be done if no sync was begun since
 
     @property
     def kind(self) -> str:
@@ -49,9 +50,9 @@ class Job:
         return not self.is_beside_syncs and (self.is_replay or self.dropped is not None or bool(self.adopted))
 
 
-def sync(connection: Connection) -> Job:
-    """Load the raw files that are not in the ledger."""
-    return Job(connection)
+def sync(connection: Connection, *, due_since: int | None = None) -> Job:
+    """Load the raw files that are not in the ledger; if it was due, only unless another sync was begun since."""
+    return Job(connection, due_since=due_since)
 
 
 def replay(

@@ -23,6 +23,7 @@ from eventlake.errors import (
     InternalError,
     InvalidSettingsError,
     LeaseLostError,
+    NotDueError,
     PermissionMissingError,
     UnknownLakeError,
     of_system,
@@ -37,6 +38,7 @@ from eventlake.sync.discover import discover
 from eventlake.sync.drop import manifest_of_drop
 from eventlake.sync.jobs import Job
 from eventlake.sync.manifest_of import manifest_of
+from eventlake.sync.noted import Noted
 from eventlake.sync.outcome import Outcome
 from eventlake.sync.plan import plan, with_discards
 from eventlake.sync.publish import publish
@@ -65,12 +67,13 @@ def run(
     lake = workspace.lake(job.connection.lake)
     with ExitStack() as lanes:
         own = Together((lane,)) if lane else lanes.enter_context(_held(lake, job))
+        _refuse_if_begun(lake, job)
         _refuse_unknown(lake, job, own)
         head = _begin(lake, job)
         with _failure_reported(lake, head, own):
             _recover(lake, job, own, head)
             job = jobs.as_saved(job, workspace.connections.of_table(lake.name, job.connection.source.id))
-            work = Work(lake, job, runner, progress, head.run_id, sizes)
+            work = Work(lake, job, runner, Noted(lake.runs, head.run_id, progress), head.run_id, sizes)
             if job.is_beside_syncs:
                 state = read_state(lake, job)
                 outcome = _produced(work, state)
@@ -79,6 +82,7 @@ def run(
             else:
                 hold = own
                 manifest = _manifest(work, read_state(lake, job), head)
+        lake.runs.at_step(head.run_id, "commit")
         with _failure_reported(lake, head, hold, REFUSALS):  # another error may come after the manifest was written
             promise(lake, manifest, hold)
         with _delay_reported(lake, head):
@@ -147,6 +151,13 @@ def _recover(lake: Lake, job: Job, own: Together, head: report.RunHead) -> None:
     give_up_replays(lake, connection, mine=mine)
     with suppress(BusyError), lake.leases.committing(connection.source.id, replay) as hold:
         recover(lake, connection, hold, mine=mine, replay=replay)
+
+
+def _refuse_if_begun(lake: Lake, job: Job) -> None:
+    """Of several schedulers that find a sync due, the first does it. No other begins one while the lane is held."""
+    last = lake.runs.last_sync(job.connection.source.id, lake.name) if job.due_since is not None else None
+    if last is not None and job.due_since is not None and last.started_at >= job.due_since:
+        raise NotDueError(f"run {last.run_id} was begun since this was due", fix="nothing is to be done")
 
 
 def _refuse_unknown(lake: Lake, job: Job, own: Hold) -> None:

@@ -1,0 +1,115 @@
+"""How an alert reaches people: by mail, by a request that bears a signature, or through Slack."""
+
+import hashlib
+import hmac
+import http.client
+import json
+import smtplib
+import ssl
+import urllib.parse
+from email.message import EmailMessage
+from email.utils import formatdate, make_msgid
+
+from eventlake.control.alerts import Alert
+from eventlake.events import instants
+from eventlake.settings_channels import (
+    ChannelSettings,
+    EmailChannelSettings,
+    SlackChannelSettings,
+    WebhookChannelSettings,
+)
+
+SIGNATURE = "X-Eventlake-Signature"
+_SECONDS = 20.0
+_MOST_SHOWN = 200  # characters of what a server says
+
+
+class NotDeliveredError(Exception):
+    """What a channel answered; never with a secret."""
+
+
+def send(channel: ChannelSettings, alert: Alert, console: str) -> None:
+    """Deliver an alert. Raises NotDeliveredError."""
+    link = f"{console.rstrip('/')}{alert.link}"
+    try:
+        match channel:
+            case EmailChannelSettings():
+                _mail(channel, alert, link)
+            case WebhookChannelSettings():
+                _post_signed(channel, alert, link)
+            case SlackChannelSettings():
+                text = f"*{_escaped(alert.subject)}*\n{_escaped(alert.body)}\n<{link}>"
+                _post(channel.url.get_secret_value(), json.dumps({"text": text}).encode(), {})
+    except smtplib.SMTPAuthenticationError as error:
+        raise NotDeliveredError(f"the mail server refuses the name or the password ({error.smtp_code})") from None
+    except smtplib.SMTPResponseException as error:
+        raise NotDeliveredError(f"the mail server says {error.smtp_code} {_text(error.smtp_error)}") from None
+    except smtplib.SMTPRecipientsRefused as error:
+        raise NotDeliveredError(f"the mail server takes nothing for {', '.join(error.recipients)}") from None
+    except (OSError, smtplib.SMTPException, http.client.HTTPException) as error:
+        raise NotDeliveredError(f"{type(error).__name__}: {str(error)[:_MOST_SHOWN]}") from None
+
+
+def _mail(channel: EmailChannelSettings, alert: Alert, link: str) -> None:
+    message = EmailMessage()
+    message["Subject"] = f"[eventlake] {_one_line(alert.subject)}"
+    message["From"] = channel.sender
+    message["To"] = ", ".join(channel.to)
+    message["Date"] = formatdate()
+    message["Message-ID"] = make_msgid(alert.id, "eventlake.invalid")
+    message.set_content(f"{alert.body}\n\n{link}\n")
+    # Without a context of its own, smtplib would check no certificate.
+    context = ssl.create_default_context(cafile=channel.ca_file)
+    if channel.security == "tls":
+        server: smtplib.SMTP = smtplib.SMTP_SSL(channel.host, channel.port, timeout=_SECONDS, context=context)
+    else:
+        server = smtplib.SMTP(channel.host, channel.port, timeout=_SECONDS)
+    with server:
+        if channel.security == "starttls":
+            server.starttls(context=context)
+        if channel.user:
+            server.login(channel.user, channel.password.get_secret_value() if channel.password else "")
+        server.send_message(message)
+
+
+def _post_signed(channel: WebhookChannelSettings, alert: Alert, link: str) -> None:
+    told = alert._asdict() | {"kind": alert.kind.value, "at": instants.to_text(alert.at), "link": link}
+    body = json.dumps(told).encode()
+    secret = channel.secret.get_secret_value() if channel.secret else None
+    _post(channel.url.get_secret_value(), body, {SIGNATURE: signature(secret, body)} if secret else {})
+
+
+def signature(secret: str, body: bytes) -> str:
+    """What a receiver compares with the header: the request came from somebody who knows the secret."""
+    return f"sha256={hmac.new(secret.encode(), body, hashlib.sha256).hexdigest()}"
+
+
+def _post(url: str, body: bytes, headers: dict[str, str]) -> None:
+    """Where the answer leads elsewhere, it is not followed: what is sent is meant for this address only."""
+    parts = urllib.parse.urlsplit(url)
+    kind = http.client.HTTPSConnection if parts.scheme == "https" else http.client.HTTPConnection
+    connection = kind(parts.hostname or "", parts.port, timeout=_SECONDS)
+    try:
+        target = urllib.parse.urlunsplit(("", "", parts.path or "/", parts.query, ""))
+        connection.request("POST", target, body, {"Content-Type": "application/json", **headers})
+        answer = connection.getresponse()
+        said = answer.read(_MOST_SHOWN)
+    finally:
+        connection.close()
+    if not 200 <= answer.status < 300:
+        raise NotDeliveredError(f"{parts.hostname} answers {answer.status} {_text(said)}".strip())
+
+
+def _text(said: bytes | str) -> str:
+    text = said.decode("utf-8", "replace") if isinstance(said, bytes) else said
+    return _one_line(text)[:_MOST_SHOWN]
+
+
+def _one_line(text: str) -> str:
+    """A line that cannot begin another: names of sources and columns come from outside."""
+    return " ".join("".join(char if char.isprintable() else " " for char in text).split())
+
+
+def _escaped(text: str) -> str:
+    """As Slack wants it: else a name could ping everybody, or look like a link."""
+    return text.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")

@@ -1,0 +1,55 @@
+"""Where alerts go: the part of the settings file that says how people are told when something is wrong."""
+
+import re
+from typing import Annotated, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, SecretStr, field_validator, model_validator
+
+
+class _Channel(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+
+class EmailChannelSettings(_Channel):
+    kind: Literal["email"] = "email"
+    host: str = Field(description="Mail server.")
+    port: int = Field(587, ge=1, le=65535, description="Its port: 587 with starttls, 465 with tls.")
+    security: Literal["starttls", "tls", "none"] = Field(
+        "starttls", description="How the connection is encrypted; none only for a server on this machine."
+    )
+    ca_file: str | None = Field(None, description="Certificates to trust instead of the system's.")
+    user: str | None = Field(None, description="Name to sign in with.")
+    password: SecretStr | None = Field(None, description="Password to sign in with.")
+    sender: str = Field(description="Address that mails come from.")
+    to: list[str] = Field(min_length=1, description="Addresses that mails go to.")
+
+    @model_validator(mode="after")
+    def _no_password_in_the_clear(self) -> "EmailChannelSettings":
+        if self.security == "none" and self.host not in ("localhost", "127.0.0.1", "::1"):
+            raise ValueError("security = none is only for a mail server on this machine")
+        return self
+
+
+class _Posted(_Channel):
+    @field_validator("url", check_fields=False)
+    @classmethod
+    def _web_address(cls, url: SecretStr) -> SecretStr:
+        if not re.fullmatch(r"https?://[^\s/?#]+\S*", url.get_secret_value()):
+            raise ValueError("not an address that begins with https:// or http://")
+        return url
+
+
+class WebhookChannelSettings(_Posted):
+    kind: Literal["webhook"] = "webhook"
+    url: SecretStr = Field(description="Where alerts are posted as JSON.")
+    secret: SecretStr | None = Field(None, description="Key of the signature that each request bears.")
+
+
+class SlackChannelSettings(_Posted):
+    kind: Literal["slack"] = "slack"
+    url: SecretStr = Field(description="Incoming webhook of Slack, or of anything that understands the same.")
+
+
+ChannelSettings = Annotated[
+    EmailChannelSettings | WebhookChannelSettings | SlackChannelSettings, Field(discriminator="kind")
+]

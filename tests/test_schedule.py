@@ -1,0 +1,424 @@
+"""What is due is begun: every slot once, by however many schedulers, whatever is killed."""
+
+import json
+import os
+import random
+import threading
+import time
+from collections import Counter
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from conftest import InProcess, SetClock, new_database, track
+from eventlake.control.connections import Connection
+from eventlake.control.leases import Lane
+from eventlake.control.runs import RunLine
+from eventlake.errors import NotDueError, TransientError
+from eventlake.library import Report, Workspace
+from eventlake.schedule.due import due_since, next_begin, pause
+from eventlake.schedule.scheduler import Scheduler
+from eventlake.timetable import DAY, MINUTE, Timetable
+from eventlake.workspace import CONFIG
+
+HOUR = 60 * MINUTE
+NOON = 1_794_916_800_000_000  # 2026-11-17 12:00 UTC
+
+
+def sync(started: int, status: str = "finished", *, code: str | None = None, seconds: int = 30) -> RunLine:
+    ended = None if status == "running" else started + seconds * 1_000_000
+    return RunLine("1", "default", "src", "sync", status, "publish", started, ended, error_code=code)
+
+
+# When a sync is due
+
+
+def test_the_first_sync_is_due_when_there_is_something_to_load() -> None:
+    assert due_since(Timetable(), NOON, None, has_data=lambda: False) is None
+    assert due_since(Timetable(), NOON, None, has_data=lambda: True) == 0
+
+
+def test_a_slot_is_due_until_a_sync_was_begun_in_it() -> None:
+    before, after = sync(NOON - 1), sync(NOON)
+    assert due_since(Timetable(), NOON - 1, sync(NOON - 2 * HOUR)) is None
+    assert due_since(Timetable(), NOON, before) == NOON
+    assert due_since(Timetable(), NOON + HOUR, before) == NOON  # late is better than never
+    assert due_since(Timetable(), NOON + HOUR, after) is None
+
+
+def test_slots_that_were_missed_are_made_up_for_once() -> None:
+    last = sync(NOON - 3 * DAY)
+    assert due_since(Timetable(), NOON + MINUTE, last) == NOON
+    assert due_since(Timetable(), NOON + 2 * MINUTE, sync(NOON + MINUTE)) is None
+
+
+def test_nothing_begins_in_the_exclusion_window_and_what_was_due_in_it_does_afterwards() -> None:
+    table = Timetable(exclude_window="11:30-13:30")
+    last = sync(NOON - 2 * HOUR)
+    assert due_since(table, NOON, last) is None
+    assert due_since(table, NOON + 90 * MINUTE - 1, last) is None
+    assert due_since(table, NOON + 90 * MINUTE, last) == NOON
+    assert next_begin(table, NOON, last) == NOON + 90 * MINUTE
+
+
+def test_a_sync_that_failed_is_tried_again_after_pauses_that_grow() -> None:
+    failed = sync(NOON, "failed", code="service_unavailable")
+    ended = NOON + 30_000_000
+    for failures, minutes in ((1, 1), (2, 2), (3, 4), (6, 30)):
+        again = ended + minutes * MINUTE
+        assert due_since(Timetable(), again - 1, failed, failures=failures) is None
+        assert due_since(Timetable(), again, failed, failures=failures) == NOON + 1
+        assert next_begin(Timetable(), NOON + MINUTE // 2, failed, failures=failures) == again
+
+
+@pytest.mark.parametrize("code", ["invalid_settings.date_partition", "insufficient_permissions.upload_object"])
+def test_what_waits_for_somebody_is_tried_again_at_the_next_slot_only(code: str) -> None:
+    failed = sync(NOON, "failed", code=code)
+    assert due_since(Timetable(), NOON + 2 * HOUR - 1, failed, failures=1) is None
+    assert due_since(Timetable(), NOON + 2 * HOUR, failed, failures=1) == NOON + 2 * HOUR
+    assert next_begin(Timetable(), NOON + MINUTE, failed, failures=1) == NOON + 2 * HOUR
+
+
+def test_what_somebody_stopped_is_not_begun_again_by_itself() -> None:
+    assert due_since(Timetable(), NOON + HOUR, sync(NOON, "failed", code="cancelled"), failures=1) is None
+
+
+def test_a_sync_whose_process_died_is_begun_again_at_once() -> None:
+    running = sync(NOON, "running")
+    assert due_since(Timetable(), NOON + MINUTE, running, is_going_on=True) is None
+    assert due_since(Timetable(), NOON + MINUTE, running, is_going_on=False) == NOON + 1
+
+
+def test_manual_connections_are_never_due() -> None:
+    assert due_since(Timetable("manual"), NOON, None) is None
+    assert due_since(Timetable("manual"), NOON, sync(NOON - DAY, "failed", code="busy"), failures=1) is None
+    assert next_begin(Timetable("manual"), NOON, None) is None
+
+
+@given(st.integers(1, 200))
+def test_pauses_grow_and_stay_bounded(failures: int) -> None:
+    assert MINUTE <= pause(failures) <= pause(failures + 1) <= 30 * MINUTE
+
+
+# Schedulers, on a workspace with a clock that is set
+
+
+class Place(Workspace):
+    """A workspace whose syncs take no time, and may be killed at the points that matter."""
+
+    kill: Callable[[str], None] = staticmethod(lambda _point: None)
+    begun: Counter[tuple[str, int]]
+
+    def sync_due(self, connection: Connection, due_since: int, **_: Any) -> list[Report]:
+        lake, source_id = self.lake(connection.lake), connection.source.id
+        self.kill("before it is held")
+        with lake.leases.held(source_id, Lane.SYNC):
+            last = lake.runs.last_sync(source_id, lake.name)
+            if last is not None and last.started_at >= due_since:
+                raise NotDueError("begun", fix="")
+            self.kill("before it is begun")
+            run_id = lake.runs.start(source_id, "sync", self.clock.now_ns())
+            self.begun[connection.name, due_since] += 1
+            self.kill("after it was begun")
+            lake.runs.finished(run_id, [], self.clock.now())
+        return []
+
+
+def place_at(folder: Path, clock: SetClock, sources: int, schedules: list[dict[str, str]]) -> Place:
+    folder.mkdir()
+    (folder / CONFIG).write_text(f'workspace_id = "test"\ndatabase = "{new_database()}"\n')
+    place = Place.open(folder, clock)
+    place.begun = Counter()
+    for number in range(sources):
+        place.connections.add_source(f"app{number}")
+        place.connections.change(f"app{number}", schedules[number % len(schedules)])
+        # Every connection has been synced before, so the timetable counts from here.
+        run_id = place.lake().runs.start(place.sources.get(f"app{number}").id, "sync", clock.now_ns())
+        place.lake().runs.finished(run_id, [], clock.now())
+    return place
+
+
+def settle(scheduler: Scheduler) -> None:
+    while scheduler._going:
+        time.sleep(0.001)
+
+
+def expected_slots(place: Place, start: int, stop: int) -> Counter[tuple[str, int]]:
+    slots: Counter[tuple[str, int]] = Counter()
+    for connection in place.connections.all():
+        table, now = connection.settings.timetable, start
+        while (slot := table.following(now)) is not None and slot <= stop:
+            slots[connection.name, slot] += 1
+            now = slot
+    return slots
+
+
+def simulate(folder: Path, *, sources: int, days: int, schedules: list[dict[str, str]], seed: int) -> None:
+    """Two schedulers look in turn; now and then one is killed in the middle of a sync."""
+    dice, clock = random.Random(seed), SetClock("2026-10-23T23:59:00Z")  # clocks are changed in the night to the 25th
+    place = place_at(folder, clock, sources, schedules)
+    start = clock.now()
+    killed: Counter[str] = Counter()
+
+    def kill(point: str) -> None:
+        if dice.random() < 0.03:
+            killed[point] += 1
+            raise TransientError(f"killed {point}", fix="")
+
+    place.kill = kill
+    schedulers = [Scheduler(place, parallel=sources) for _ in range(2)]
+    while clock.now() < start + days * DAY:
+        clock.forward(hours=5 / 60)
+        for scheduler in dice.sample(schedulers, 2):
+            scheduler.tick()
+            settle(scheduler)
+    place.kill = lambda _point: None
+    clock.forward(hours=0.1)  # what was killed last is made up for
+    for scheduler in schedulers:
+        scheduler.tick()
+        settle(scheduler)
+        scheduler.close()
+    expected = expected_slots(place, start, clock.now())
+    assert set(killed) == {"before it is held", "before it is begun", "after it was begun"}
+    happened = Counter({key: times for key, times in place.begun.items() if key in expected})
+    assert happened == expected  # every slot once: none missed, none twice
+    again = place.begun.total() - happened.total()
+    assert again == killed["after it was begun"]  # only what was killed is done again
+
+
+SCHEDULES = [
+    {},
+    {"schedule": "every 6h", "start_at": "01:30"},
+    {"schedule": "at 02:30 14:00", "time_zone": "Europe/Berlin"},
+    {"schedule": "cron 15 */4 * * *", "time_zone": "America/New_York"},
+]
+
+
+def test_three_days_of_schedules_with_two_schedulers(tmp_path: Path) -> None:
+    simulate(tmp_path / "place", sources=8, days=3, schedules=SCHEDULES, seed=random.randrange(10**9))
+
+
+@pytest.mark.long
+@pytest.mark.timeout(1800)
+def test_a_week_of_schedules_over_500_connections(tmp_path: Path) -> None:
+    simulate(tmp_path / "place", sources=500, days=7, schedules=SCHEDULES, seed=random.randrange(10**9))
+
+
+# Schedulers, on real syncs
+
+
+@pytest.fixture
+def place(tmp_path: Path) -> Workspace:
+    (tmp_path / "place").mkdir()
+    (tmp_path / "place" / CONFIG).write_text(f'workspace_id = "test"\ndatabase = "{new_database()}"\n')
+    found = Workspace.open(tmp_path / "place", SetClock())
+    found.connections.add_source("web", source_id="src1")
+    found._given = InProcess()
+    return found
+
+
+def put(place: Workspace, name: str, count: int = 3) -> None:
+    lines = "\n".join(json.dumps(track("Signed Up", f"{name}-{number}")) for number in range(count))
+    place.archive.write(f"segment-logs/src1/1794873600000/{name}.json", lines.encode())
+
+
+def rows(place: Workspace) -> int:
+    return int(place.query("select count(*) as n from web.track_signed_up").to_pylist()[0]["n"])
+
+
+def look(scheduler: Scheduler) -> None:
+    scheduler.tick()
+    settle(scheduler)
+
+
+def test_events_are_loaded_when_the_first_come_and_then_at_the_slots(place: Workspace) -> None:
+    clock = place.clock
+    assert isinstance(clock, SetClock)
+    said: list[str] = []
+    scheduler = Scheduler(place, tell=said.append)
+    look(scheduler)
+    assert place.runs.latest(9) == []  # nothing came yet
+    put(place, "a")
+    clock.forward(hours=0.01)
+    look(scheduler)
+    assert rows(place) == 3
+    put(place, "b")
+    clock.forward(hours=1.5)
+    look(scheduler)
+    assert rows(place) == 3  # 12:00 was taken by the first
+    clock.forward(hours=0.5)
+    look(scheduler)
+    assert rows(place) == 6
+    assert said == ["web: sync finished, 3 rows loaded"] * 2
+    scheduler.close()
+
+
+def test_a_disabled_connection_waits_and_catches_up(place: Workspace) -> None:
+    scheduler = Scheduler(place)
+    put(place, "a")
+    place.connections.enable("web", False)
+    look(scheduler)
+    assert place.runs.latest(9) == []
+    place.connections.enable("web", True)
+    look(scheduler)
+    assert rows(place) == 3
+    scheduler.close()
+
+
+class Slow:
+    """A runner whose tasks wait until they are let go, or are told to stop."""
+
+    parallelism = 1
+
+    def __init__(self) -> None:
+        self.begun, self.go_on = threading.Event(), threading.Event()
+
+    def run(self, function: Any, context: Any, tasks: Any, progress: Any = None) -> list[Any]:
+        self.begun.set()
+        while not self.go_on.wait(0.02):
+            progress(0)
+        return [function(context, task) for task in tasks]
+
+
+def slow(place: Workspace) -> Slow:
+    runner = Slow()
+    place._given = runner
+    return runner
+
+
+def test_a_slow_connection_does_not_hold_up_the_others(place: Workspace) -> None:
+    place.connections.add_source("app", source_id="src2")
+    put(place, "a")
+    runner = slow(place)
+    scheduler = Scheduler(place, parallel=2)
+    scheduler.tick()
+    assert runner.begun.wait(30)
+    place._given = InProcess()
+    place.archive.write("segment-logs/src2/1794873600000/a.json", json.dumps(track("Signed Up", "x")).encode())
+    place.clock.forward(hours=0.01)  # type: ignore[attr-defined]
+    scheduler.tick()
+    deadline = time.monotonic() + 30
+    while not place.runs.lines(9, "src2", status="finished"):
+        assert time.monotonic() < deadline
+        time.sleep(0.01)
+    runner.go_on.set()
+    settle(scheduler)
+    assert rows(place) == 3
+    scheduler.close()
+
+
+def test_a_run_tells_how_far_it_is_and_can_be_stopped_by_anybody(place: Workspace) -> None:
+    put(place, "a")
+    runner = slow(place)
+    scheduler = Scheduler(place)
+    scheduler.tick()
+    assert runner.begun.wait(30)
+    (run,) = place.runs.lines(9)
+    assert (run.status, run.step) == ("running", "stage")
+    assert [step for step, _ in run.steps or []] == ["discover", "stage"]
+    assert place.runs.ask_to_stop(run.run_id)
+    settle(scheduler)
+    (run,) = place.runs.lines(9)
+    assert (run.status, run.error_code) == ("failed", "cancelled")
+    assert not place.runs.ask_to_stop(run.run_id)  # it has ended
+    place._given = InProcess()
+    place.clock.forward(hours=1)  # type: ignore[attr-defined]
+    look(scheduler)
+    assert len(place.runs.lines(9)) == 1  # whoever stopped it does not want it again now
+    place.clock.forward(hours=1.1)  # type: ignore[attr-defined]
+    look(scheduler)
+    assert rows(place) == 3
+    scheduler.close()
+
+
+def test_a_scheduler_that_is_told_to_stop_gives_up_what_takes_too_long(place: Workspace) -> None:
+    put(place, "a")
+    runner = slow(place)
+    said: list[str] = []
+    scheduler = Scheduler(place, tell=said.append)
+    stop = threading.Event()
+    thread = threading.Thread(target=scheduler.run, args=(stop,), kwargs={"grace": 0.2})
+    thread.start()
+    assert runner.begun.wait(30)
+    assert [part.kind for part in place.presence.parts()] == ["scheduler"]
+    stop.set()
+    thread.join(30)
+    assert not thread.is_alive()
+    assert said[0] == "waiting for 1 to end: web"
+    assert place.runs.lines(9)[0].error_code == "cancelled"
+    assert place.presence.parts() == []
+
+
+# Orders
+
+
+def test_what_was_ordered_is_carried_out_in_turn(place: Workspace) -> None:
+    place.connections.change("web", {"schedule": "manual"})
+    put(place, "a")
+    scheduler = Scheduler(place)
+    first = place.orders.place("default", "src1", "sync", {}, "ann")
+    assert place.orders.place("default", "src1", "sync", {}, "ben").id == first.id  # it is asked for already
+    look(scheduler)
+    done = place.orders.get(first.id)
+    assert (done.status, done.asked_by, done.problem) == ("done", "ann", None)
+    assert done.run_id == place.runs.latest(1)[0].run_id
+    assert rows(place) == 3
+    order = place.orders.place("default", "src1", "replay", {"from": None, "to": None}, "ann")
+    look(scheduler)
+    assert place.orders.get(order.id).status == "done"
+    assert place.runs.latest(1)[0].kind == "replay"
+    retype = {"table": "web.track_signed_up", "column": "event", "type": "bigint"}
+    order = place.orders.place("default", "src1", "retype", retype, "ann")
+    look(scheduler)
+    assert place.orders.get(order.id).status == "done"
+    wrong = place.orders.place("default", "src1", "retype", retype | {"column": "nothing"}, "ann")
+    look(scheduler)
+    failed = place.orders.get(wrong.id)
+    assert failed.status == "failed"
+    assert "has no column 'nothing'" in (failed.problem or "")
+    scheduler.close()
+
+
+def test_an_order_is_taken_by_one_scheduler_and_again_if_that_dies(place: Workspace) -> None:
+    order = place.orders.place("default", "src1", "sync", {}, "ann")
+    assert place.orders.take(order)
+    assert not place.orders.take(order)
+    assert place.orders.to_do() == []
+    place.orders._update(order.id, alive_at=place.clock.now() - DAY)  # not heard of for a day
+    (left,) = place.orders.to_do()
+    assert place.orders.take(left)
+    assert place.orders.still_alive([order.id]) == set()
+    place.orders.ask_to_stop(order.id)
+    assert place.orders.still_alive([order.id]) == {order.id}
+
+
+def test_an_order_that_was_taken_back_in_time_is_not_carried_out(place: Workspace) -> None:
+    order = place.orders.place("default", "src1", "sync", {}, "ann")
+    assert place.orders.ask_to_stop(order.id).stop_asked
+    assert not place.orders.take(order)
+    assert place.orders.get(order.id).status == "cancelled"
+
+
+def test_an_order_waits_while_another_run_holds_the_connection(place: Workspace) -> None:
+    put(place, "a")
+    order = place.orders.place("default", "src1", "sync", {}, "ann")
+    scheduler = Scheduler(place)
+    with place.lake().leases.held("src1", Lane.SYNC):
+        look(scheduler)
+        assert place.orders.get(order.id).status == "waiting"
+    look(scheduler)
+    assert place.orders.get(order.id).status == "done"
+    scheduler.close()
+
+
+def test_a_process_that_is_gone_is_no_part_any_more(place: Workspace) -> None:
+    place.presence.here("console")
+    place.presence.here("console")
+    (part,) = place.presence.parts()
+    assert (part.kind, part.pid) == ("console", os.getpid())
+    place.presence.gone("console")
+    assert place.presence.parts() == []
