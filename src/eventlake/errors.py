@@ -42,6 +42,10 @@ class SetupError(EventLakeError):
 class InvalidSettingsError(SetupError):
     code = "invalid_settings"
 
+    def __init__(self, problem: str, *, fix: str, fields: dict[str, str] | None = None) -> None:
+        super().__init__(problem, fix=fix)
+        self.fields = fields or {}  # what is wrong with which setting
+
 
 class NotFoundError(SetupError):
     code = "not_found"

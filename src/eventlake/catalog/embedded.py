@@ -34,7 +34,7 @@ class _AnyText(sa.TypeDecorator[str]):
         return "\\".join(part.replace("\\0", "\0") for part in value.split("\\\\"))
 
 
-_tables = sa.Table(
+TABLES = sa.Table(
     "catalog_tables",
     metadata,
     sa.Column("lake", sa.String, primary_key=True),
@@ -47,7 +47,7 @@ _tables = sa.Table(
     sa.Column("created_run", sa.String, nullable=False),
     sa.Column("created_at", sa.BigInteger, nullable=False),
 )
-_columns = sa.Table(
+COLUMNS = sa.Table(
     "catalog_columns",
     metadata,
     sa.Column("lake", sa.String, primary_key=True),
@@ -94,17 +94,17 @@ class EmbeddedCatalog:
         return frozenset()
 
     def tables(self, source_id: str | None = None) -> list[CatalogTable]:
-        query = sa.select(_tables).where(self._is_here).order_by(_tables.c.database, _tables.c.name)
-        of_table = sa.and_(*(_columns.c[a] == _tables.c[b] for a, b in _TABLE_OF))
+        query = sa.select(TABLES).where(self._is_here).order_by(TABLES.c.database, TABLES.c.name)
+        of_table = sa.and_(*(COLUMNS.c[a] == TABLES.c[b] for a, b in _TABLE_OF))
         columns_query = (
-            sa.select(_columns.c.database, _columns.c.table, _columns.c.name, _columns.c.type, _columns.c.pointer)
-            .join(_tables, of_table)
+            sa.select(COLUMNS.c.database, COLUMNS.c.table, COLUMNS.c.name, COLUMNS.c.type, COLUMNS.c.pointer)
+            .join(TABLES, of_table)
             .where(self._is_here)
-            .order_by(_columns.c.position)
+            .order_by(COLUMNS.c.position)
         )
         if source_id is not None:
-            query = query.where(_tables.c.source_id == source_id)
-            columns_query = columns_query.where(_tables.c.source_id == source_id)
+            query = query.where(TABLES.c.source_id == source_id)
+            columns_query = columns_query.where(TABLES.c.source_id == source_id)
         with self._engine.connect() as connection:
             rows = connection.execute(query).all()
             columns: dict[tuple[str, str], list[Column]] = {}
@@ -169,7 +169,7 @@ class EmbeddedCatalog:
                 if change.anew:
                     connection.execute(_partitions.delete().where(self._of(_partitions, change.database, change.table)))
                 partitions += ({**where, "partition": json.dumps(of), "run_id": run_id} for of in change.partitions)
-            _insert_missing(connection, _columns, new)
+            _insert_missing(connection, COLUMNS, new)
             _insert_missing(connection, _history, events)
             _insert_missing(connection, _partitions, partitions)
         return []
@@ -178,10 +178,10 @@ class EmbeddedCatalog:
         self, connection: sa.Connection, changes: Sequence[TableChange]
     ) -> dict[tuple[str, str], dict[str, str]]:
         """The types of the columns of tables that change, by database and table."""
-        query = sa.select(_columns.c.database, _columns.c.table, _columns.c.name, _columns.c.type).where(
-            _columns.c.lake == self._lake,
-            _columns.c.database.in_(sorted({change.database for change in changes})),
-            _columns.c.table.in_(sa.bindparam("some")),
+        query = sa.select(COLUMNS.c.database, COLUMNS.c.table, COLUMNS.c.name, COLUMNS.c.type).where(
+            COLUMNS.c.lake == self._lake,
+            COLUMNS.c.database.in_(sorted({change.database for change in changes})),
+            COLUMNS.c.table.in_(sa.bindparam("some")),
         )
         types: dict[tuple[str, str], dict[str, str]] = {}
         tables = sorted({change.table for change in changes})
@@ -191,11 +191,11 @@ class EmbeddedCatalog:
         return types
 
     def _retype(self, connection: sa.Connection, change: TableChange, column: str, new_type: str) -> None:
-        here = sa.and_(self._of(_columns, change.database, change.table), _columns.c.name == column)
-        connection.execute(_columns.update().where(here).values(type=new_type))
+        here = sa.and_(self._of(COLUMNS, change.database, change.table), COLUMNS.c.name == column)
+        connection.execute(COLUMNS.update().where(here).values(type=new_type))
 
     def _make_tables(self, connection: sa.Connection, changes: Sequence[TableChange], run_id: str, at: int) -> None:
-        known = {(row.database, row.name): row for row in connection.execute(sa.select(_tables).where(self._is_here))}
+        known = {(row.database, row.name): row for row in connection.execute(sa.select(TABLES).where(self._is_here))}
         new = []
         for change in changes:
             row = {
@@ -210,14 +210,14 @@ class EmbeddedCatalog:
                 new.append({**name, **row, "created_run": run_id, "created_at": at})
             elif any(getattr(before, name) != value for name, value in row.items()):
                 here = self._is_table(change.database, change.table)
-                connection.execute(_tables.update().where(here).values(**row))
-        _insert_missing(connection, _tables, new)
+                connection.execute(TABLES.update().where(here).values(**row))
+        _insert_missing(connection, TABLES, new)
 
     def drop(self, database: str, table: str) -> None:
         with self._engine.begin() as connection:
-            for kept in (_columns, _history, _partitions):
+            for kept in (COLUMNS, _history, _partitions):
                 connection.execute(kept.delete().where(self._of(kept, database, table)))
-            connection.execute(_tables.delete().where(self._is_table(database, table)))
+            connection.execute(TABLES.delete().where(self._is_table(database, table)))
 
     def not_shown(self, source_id: str) -> list[tuple[str, str]]:
         del source_id  # what this catalog has is shown by itself
@@ -228,10 +228,10 @@ class EmbeddedCatalog:
 
     @property
     def _is_here(self) -> sa.ColumnElement[bool]:
-        return _tables.c.lake == self._lake
+        return TABLES.c.lake == self._lake
 
     def _is_table(self, database: str, table: str) -> sa.ColumnElement[bool]:
-        return sa.and_(self._is_here, _tables.c.database == database, _tables.c.name == table)
+        return sa.and_(self._is_here, TABLES.c.database == database, TABLES.c.name == table)
 
     def _of(self, kept: sa.Table, database: str, table: str) -> sa.ColumnElement[bool]:
         return sa.and_(kept.c.lake == self._lake, kept.c.database == database, kept.c.table == table)

@@ -5,12 +5,12 @@ import uuid
 from pathlib import Path
 
 from eventlake.archive import layout as archive_layout
-from eventlake.cli import output
-from eventlake.cli.runners import Runners, spark_log
+from eventlake.cli.runners import Runners
 from eventlake.commit.ownership import refuse_unknown
 from eventlake.errors import NoSpaceError, SetupError, StagingDeniedError, UploadDeniedError
+from eventlake.library.runners import spark_log
 from eventlake.reports.report import time_text
-from eventlake.reports.words import count
+from eventlake.reports.words import count, size
 from eventlake.runners.class_cache import find_class_cache, make_class_cache
 from eventlake.runners.java import java_home
 from eventlake.tasks.registry import twice
@@ -91,10 +91,8 @@ def space(place: Lake) -> str:
     root = Path(place.storage.root)
     free = shutil.disk_usage(root if root.exists() else place.workspace.folder).free
     if free < ROOM:
-        raise NoSpaceError(
-            f"only {output.size(free)} free", fix="make room: a sync needs about the size of its raw files"
-        )
-    return f"{output.size(free)} free"
+        raise NoSpaceError(f"only {size(free)} free", fix="make room: a sync needs about the size of its raw files")
+    return f"{size(free)} free"
 
 
 def lake(place: Lake) -> str:

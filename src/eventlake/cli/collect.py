@@ -11,6 +11,7 @@ from eventlake.collector.addresses import checked_url
 from eventlake.collector.options import Options, Spool
 from eventlake.collector.server import Supervisor
 from eventlake.reports.words import count, either
+from eventlake.serve.supervisor import end_with_parent
 
 _DEFAULT = Options()
 
@@ -49,6 +50,7 @@ def collect(
 
     curl -u WRITE_KEY: http://127.0.0.1:8020/v1/track -d '{"userId": "u1", "event": "Signed Up"}'
     """
+    end_with_parent()
     place = state.workspace()
     options = Options(
         host=host,

@@ -12,7 +12,7 @@ from eventlake.cli.state import JsonFlag, LakeOption
 from eventlake.control.runs import Run
 from eventlake.errors import NotFoundError
 from eventlake.lake.report_columns import REPORT_COLUMNS
-from eventlake.reports.words import count
+from eventlake.reports.words import count, size
 from eventlake.settings import DEFAULT_LAKE
 from eventlake.workspace import Lake, Workspace
 
@@ -35,7 +35,7 @@ def tables(name: LakeOption = DEFAULT_LAKE, as_json: JsonFlag = False) -> None:
             t["columns"],
             t["partitions"],
             t["files"],
-            output.size(t["bytes"]),
+            size(t["bytes"]),
             output.moment(t["last_received"]),
         )
         for t in shown

@@ -21,6 +21,10 @@ COMMANDS = {
         "A tour in a scratch folder: make events, send some over HTTP, sync them on Spark, look at what became of "
         "them.",
     ),
+    "serve": Lazy(
+        "serve:serve",
+        "Run everything: collect events, sync on schedule, tell when something is wrong, and show it in a browser.",
+    ),
     "import": Lazy(
         "load:import_files", "Put raw files into the archive: NDJSON, gzip or plain, or a whole Segment archive."
     ),
@@ -47,6 +51,7 @@ COMMANDS = {
     ),
     "query": Lazy("ask:query", "Ask the lake in SQL (DuckDB). Tables are called <database>.<table>."),
     "runs": Lazy("look:runs", "Show the history of runs, also those under way."),
+    "stop": Lazy("users:stop", "Let a run end before its commit, wherever it goes on."),
     "report": Lazy("look:report", "Show the report of a run; of one that is under way, how far it is."),
     "connect": Lazy(
         "connections:connect",
@@ -64,6 +69,13 @@ COMMANDS = {
         "doctor:doctor",
         "Check settings, storage, catalog, database, Java and Spark, step by step, each with its fix.",
     ),
+    "schedule": Lazy(
+        "serve:schedule",
+        "Sync connections by their schedules, carry out what was ordered in the console, and send alerts.",
+    ),
+    "console": Lazy("serve:console", "Run the console and the HTTP API alone."),
+    "alerts": Lazy("alerts:app", "Alerts: who is told when something is wrong."),
+    "user": Lazy("users:app", "Users: who may sign in to the console."),
     "source": Lazy("sources:app", "Sources: the apps that send events, and their write keys."),
     "lake": Lazy("lakes:app", "Lakes: the places where tables live, as eventlake.toml names them."),
     "connection": Lazy("connections:app", "Connections: sources in lakes, and how their events become tables there."),

@@ -135,15 +135,6 @@ def moment(micros: int | None) -> str:
     return f"{datetime(1970, 1, 1, tzinfo=UTC) + timedelta(microseconds=micros):%Y-%m-%d %H:%M:%S}"
 
 
-def size(number: int) -> str:
-    amount = float(number)
-    for unit in ("B", "KB", "MB", "GB"):
-        if amount < 1000:
-            return f"{amount:.0f} {unit}" if unit == "B" or amount >= 100 else f"{amount:.1f} {unit}"
-        amount /= 1000
-    return f"{amount:.1f} TB"
-
-
 def bar(share: float, width: int = 20) -> Text:
     """A horizontal bar, full at 1."""
     eighths = round(max(0.0, min(1.0, share)) * width * 8)

@@ -5,7 +5,7 @@ from typing import Any
 from rich.text import Text
 
 from eventlake.cli import output
-from eventlake.reports.words import count
+from eventlake.reports.words import count, size
 
 
 def show_report(name: str, lines: list[dict[str, Any]]) -> None:
@@ -37,7 +37,7 @@ def show_report(name: str, lines: list[dict[str, Any]]) -> None:
         f"  {_sum_of_lines(head['books'], tables, again=is_replay)}   ",
         (
             f"{count(head['files_read'], 'raw file')} → {count(head['data_files'], 'data file')}, "
-            f"{output.size(head['bytes'])}",
+            f"{size(head['bytes'])}",
             "dim",
         ),
     )

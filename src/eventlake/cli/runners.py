@@ -3,17 +3,13 @@
 import signal
 from collections.abc import Iterator
 from contextlib import contextmanager
-from pathlib import Path
 
 from eventlake import library
 from eventlake.cli import output
+from eventlake.library.runners import spark_log
 from eventlake.runners.base import Runner
 from eventlake.runners.choice import Surroundings
 from eventlake.workspace import Lake, Workspace
-
-
-def spark_log(place: Lake) -> Path:
-    return place.workspace.folder / "logs" / "spark.log"
 
 
 def surroundings(place: Lake) -> Surroundings:

@@ -53,7 +53,7 @@ def read(path: Path) -> Read:
     content = path.read_bytes()
     whole, _, _ = content.rpartition(b"\n")
     for line in whole.split(b"\n") if whole else []:
-        record = _record(line)
+        record = record_of(line)
         if record is None:
             damaged += len(line) + 1
         else:
@@ -61,7 +61,7 @@ def read(path: Path) -> Read:
     return Read(records, damaged)
 
 
-def _record(line: bytes) -> Record | None:
+def record_of(line: bytes) -> Record | None:
     checksum, _, content = line.partition(b" ")
     if checksum != b"%08x" % crc32(content):
         return None

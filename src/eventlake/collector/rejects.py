@@ -43,11 +43,25 @@ def read(folder: Path) -> list[Reject]:
     return sorted(_read(folder), key=lambda reject: reject.time)
 
 
-def _read(folder: Path) -> Iterator[Reject]:
-    for path in [*folder.glob("*.before"), *folder.glob("*.ndjson")]:
-        for line in path.read_bytes().splitlines():
+def latest(folder: Path, *, most_bytes: int = 256 << 10) -> list[Reject]:
+    """The newest of each process, oldest first; as many as are in so many bytes."""
+    return sorted(_read(folder, most_bytes), key=lambda reject: reject.time)
+
+
+def _read(folder: Path, most_bytes: int | None = None) -> Iterator[Reject]:
+    paths = [*folder.glob("*.before"), *folder.glob("*.ndjson")] if most_bytes is None else folder.glob("*.ndjson")
+    for path in paths:
+        for line in end_of(path, most_bytes).splitlines():
             try:
                 members: dict[str, Any] = msgspec.json.decode(line)
                 yield Reject(**members)
             except (msgspec.MsgspecError, TypeError):
                 continue  # half a line, of a process that was killed
+
+
+def end_of(path: Path, most_bytes: int | None) -> bytes:
+    """The last bytes of a file, or all of them."""
+    with path.open("rb") as file:
+        if most_bytes is not None:
+            file.seek(max(0, file.seek(0, 2) - most_bytes))
+        return file.read()

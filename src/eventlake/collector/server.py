@@ -13,19 +13,22 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from types import FrameType
 
 from eventlake.collector import log
+from eventlake.collector.counters import NO_SOURCE, Counters
 from eventlake.collector.lock import only_one
 from eventlake.collector.options import Options, Spool
 from eventlake.collector.roller import Roller, Tell
-from eventlake.errors import SetupError
+from eventlake.control.collected import Taken
+from eventlake.errors import EventLakeError, SetupError
 from eventlake.workspace import Workspace
 
 _LOOK_EVERY = 0.2  # seconds
 _RESTART_AFTER = 1.0
 _FAREWELL = 30.0  # for a worker to answer its last requests
+_NOTE_EVERY = 10.0
 _PATIENCE = 20.0  # for the workers of a supervisor that was killed to end
 
 _BUSY = "another collector is running in this workspace"
@@ -38,6 +41,8 @@ class Supervisor:
         self._tell = tell
         self._spool = Spool(place.folder)
         self._workers: dict[str, subprocess.Popen[bytes]] = {}
+        self._counters = Counters(self._spool.counters, "supervisor")
+        self._noted_at = float("-inf")
         self._stopping = False
 
     def run(self, ready: Callable[[int], None]) -> int:
@@ -55,12 +60,16 @@ class Supervisor:
                 ready(listening.getsockname()[1])
                 while not self._stopping:
                     self._restart_dead(inherited)
+                    self._note_counts()
                     if not roller.one():
                         time.sleep(_LOOK_EVERY)
             self._stop()
             roller.seal_left()  # of a worker that could not seal it
             while roller.one():
                 pass
+            self._note_counts(now=True)
+            with suppress(EventLakeError):
+                self._place.presence.gone("collector")
             return roller.left()
 
     @contextmanager
@@ -96,6 +105,21 @@ class Supervisor:
                 except OSError as error:
                     self._tell(f"cannot start another worker: {error}; trying again")
                 time.sleep(_RESTART_AFTER)
+
+    def _note_counts(self, *, now: bool = False) -> None:
+        """Now and then, tell the workspace how many events came; it does without if it must."""
+        if not now and time.monotonic() - self._noted_at < _NOTE_EVERY:
+            return
+        self._noted_at = time.monotonic()
+        totals = {
+            source: Taken(counts["events_stored"], counts["events_rejected"], counts["events_copies"])
+            for source, counts in self._counters.sums().items()
+            if source != NO_SOURCE
+        }
+        with suppress(EventLakeError, OSError):
+            place = f"{socket.gethostname()}:{self._place.folder}"
+            self._place.collected.note(place, self._place.clock.now(), totals)
+            self._place.presence.here("collector")
 
     def _stop(self) -> None:
         for worker in self._workers.values():

@@ -72,7 +72,7 @@ runs = sa.Table(
     sa.Column("done", sa.Integer, nullable=False, server_default="0"),  # tasks of the step
     sa.Column("tasks", sa.Integer, nullable=False, server_default="0"),
     sa.Column("stop_asked", sa.Boolean, nullable=False, server_default=sa.false()),
-    sa.Index("ix_runs_connection", "source_id", "lake", "run_id"),
+    sa.Index("ix_runs_connection", "source_id", "lake", "kind", "status", "run_id"),
     sa.Index("ix_runs_counts", "started_at", "source_id", "lake", "kind", *COUNTS),
 )
 
@@ -112,6 +112,7 @@ data_files = sa.Table(
     sa.Column("last_received", sa.BigInteger, nullable=False),
     sa.Column("run_id", sa.String, nullable=False, index=True),
     sa.Column("owner", sa.String, nullable=False, server_default=""),
+    sa.Index("ix_data_files_sums", "source_id", "table_key", "lake", "rows", "size", "last_received"),
 )
 
 index_files = sa.Table(

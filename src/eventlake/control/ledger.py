@@ -117,6 +117,13 @@ class Ledger:
                     found[row[0]] = StoredFile(*row)
         return found
 
+    def loaded_by(self, source_id: str, paths: Sequence[str]) -> dict[str, str]:
+        """Which runs loaded some raw files; those that are not loaded are left out."""
+        table = db.raw_files.c
+        here = (table.lake == self._lake, table.source_id == source_id, table.path.in_(paths))
+        with self._engine.connect() as connection:
+            return {row[0]: row[1] for row in connection.execute(sa.select(table.path, table.run_id).where(*here))}
+
     def data_files(self, source_id: str, table_key: str | None = None) -> list[LakeFile]:
         of_table = {} if table_key is None else {"table_key": table_key}
         return [LakeFile(**row) for row in self._select(db.data_files, source_id=source_id, **of_table)]
@@ -128,6 +135,17 @@ class Ledger:
     def quarantine_files(self) -> list[tuple[str, str, str]]:
         """Path, source and run of every file with quarantined lines."""
         return [(row["path"], row["source_id"], row["run_id"]) for row in self._select(db.quarantine_files)]
+
+    def newest_quarantine_files(
+        self, limit: int, *, source_id: str | None = None, run_id: str | None = None
+    ) -> list[str]:
+        """The files with quarantined lines of the last runs, or of one."""
+        table = db.quarantine_files.c
+        wanted = [table.source_id == source_id] if source_id else []
+        wanted += [table.run_id == run_id] if run_id else []
+        query = sa.select(table.path).where(table.lake == self._lake, *wanted).order_by(table.run_id.desc(), table.path)
+        with self._engine.connect() as connection:
+            return list(connection.scalars(query.limit(limit)))
 
     def _select(self, table: sa.Table, **conditions: str) -> list[dict[str, Any]]:
         """The rows of this lake that meet the conditions, in order of their paths."""

@@ -199,6 +199,20 @@ class History:
         """The sync that was begun last."""
         return next(iter(self._lines(1, *_of(source_id, lake), db.runs.c.kind == "sync")), None)
 
+    def last_of_each(self, *, status: str | None = None) -> dict[tuple[str, str], RunLine]:
+        """The sync of each connection that was begun last, or the last with a status: (source id, lake) → run."""
+        table = db.runs.c
+        wanted = [table.kind == "sync", *([table.status == status] if status else [])]
+        newest = sa.select(sa.func.max(table.run_id)).where(*self._here(), *wanted)
+        with self._engine.connect() as connection:
+            ids = connection.execute(newest.group_by(table.source_id, table.lake)).scalars().all()
+        found = [
+            run
+            for start in range(0, len(ids), 500)
+            for run in self._lines(None, table.run_id.in_(ids[start : start + 500]))
+        ]
+        return {(run.source_id, run.lake): run for run in found}
+
     def ended_after(self, moment: int) -> list[RunLine]:
         """The runs that ended later than this, the first that ended first."""
         found = self._lines(None, db.runs.c.finished_at > moment)

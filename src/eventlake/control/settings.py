@@ -280,14 +280,17 @@ def changed(current: ConnectionSettings, changes: dict[str, str]) -> ConnectionS
 
 
 def _explained(error: ValidationError, kind: type[ConnectionSettings]) -> InvalidSettingsError:
-    problems = []
+    problems, fields = [], {}
     for detail in error.errors():
         name = str(detail["loc"][0])
         if detail["type"] == "extra_forbidden":
             return InvalidSettingsError(
-                f"there is no setting {name!r}", fix=f"use one of {', '.join(kind.model_fields)}"
+                f"there is no setting {name!r}",
+                fix=f"use one of {', '.join(kind.model_fields)}",
+                fields={name: "there is no such setting"},
             )
         description = kind.model_fields[name].description
         what = detail["msg"].removeprefix("Value error, ")
         problems.append(f"{name}={detail['input']!r} is not allowed: {what} ({description})")
-    return InvalidSettingsError("; ".join(problems), fix="choose an allowed value")
+        fields[name] = what
+    return InvalidSettingsError("; ".join(problems), fix="choose an allowed value", fields=fields)

@@ -2,6 +2,8 @@
 
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
+from dataclasses import replace
+from pathlib import Path
 from threading import Lock
 from typing import Protocol, Self
 
@@ -20,6 +22,15 @@ def quietly(lake: Lake) -> Surroundings:
     """For runners that tell nobody what they do."""
     settings, workspace = lake.settings, lake.workspace
     return Surroundings(lake.storage, lake.archive, lake.folders.stage, settings.aws.options, workspace.folder)
+
+
+def spark_log(lake: Lake) -> Path:
+    return lake.workspace.folder / "logs" / "spark.log"
+
+
+def logged(lake: Lake) -> Surroundings:
+    """For runners that tell nobody what they do, but let Spark write its log into the workspace's folder."""
+    return replace(quietly(lake), spark_log=spark_log(lake))
 
 
 class Runners:

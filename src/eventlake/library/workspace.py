@@ -1,5 +1,6 @@
 """A workspace with all that can be done with it."""
 
+import uuid
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from datetime import datetime
@@ -10,14 +11,16 @@ from typing import Any, Self
 import pyarrow as pa
 
 from eventlake import workspace as opened
+from eventlake.alerts import channels
 from eventlake.audit.repair import repair
 from eventlake.audit.verify import Finding, verify
 from eventlake.catalog.base import CatalogTable
 from eventlake.collector.bring import bring
+from eventlake.control.alerts import Alert, Kind
 from eventlake.control.connections import Connection
-from eventlake.errors import CancelledError, EventLakeError, InvalidSettingsError
+from eventlake.errors import CancelledError, EventLakeError, InvalidSettingsError, TransientError
 from eventlake.library.report import Report
-from eventlake.library.runners import Runners
+from eventlake.library.runners import Runners, logged
 from eventlake.query import query
 from eventlake.runners.base import Progress, Runner, no_progress
 from eventlake.runners.spark import SparkRunner
@@ -27,6 +30,8 @@ from eventlake.sync import jobs, requests
 from eventlake.sync.carry_out import carry_out
 from eventlake.sync.jobs import Job
 from eventlake.workspace import Clock
+
+_SAMPLE_ALERT = ("a sample", "This is what an alert looks like. Nothing is wrong.")
 
 
 class Workspace(opened.Workspace):
@@ -50,6 +55,10 @@ class Workspace(opened.Workspace):
         """Stop what was started for this workspace. A Spark that was there before goes on."""
         self._runners.close()
         super().close()
+
+    def keep_spark_log(self) -> None:
+        """Let a Spark of this machine write its log to `logs/spark.log` in the workspace's folder."""
+        self._runners = Runners(self, logged)
 
     def use_spark(self, session: Any) -> None:
         """Run on this SparkSession, which is never stopped from here; otherwise as the lakes' settings say."""
@@ -142,6 +151,21 @@ class Workspace(opened.Workspace):
     def query(self, sql: str, *, lake: str = DEFAULT_LAKE, timeout: float | None = None) -> pa.Table:
         """The rows that a query gives. Tables are called `<database>.<table>`."""
         return query(self.lake(lake), sql, timeout=timeout)
+
+    def send_sample(self, channel: str) -> Alert:
+        """Let a channel deliver something that looks like an alert, now."""
+        sample = Alert(uuid.uuid4().hex, self.clock.now(), Kind.SYNC_FAILED, None, None, *_SAMPLE_ALERT, link="/alerts")
+        try:
+            channels.send(self.settings.channels[channel], sample, self.settings.console.url)
+        except channels.NotDeliveredError as error:
+            raise TransientError(
+                f"{channel} did not take it: {error}", fix=f"check [channels.{channel}] in eventlake.toml"
+            ) from error
+        return sample
+
+    def stop(self, run_id: str) -> bool:
+        """Let a run end before its commit, wherever it goes on; False if it has ended."""
+        return self.runs.ask_to_stop(run_id)
 
     def tables(self, lake: str = DEFAULT_LAKE) -> list[CatalogTable]:
         return self.lake(lake).catalog.tables()

@@ -16,7 +16,7 @@ import pyarrow as pa
 from eventlake.errors import InvalidSettingsError, NotFoundError, TransientError
 from eventlake.query import damage, guard
 from eventlake.query.named import is_blank, is_show_tables
-from eventlake.query.views import Views, quoted
+from eventlake.query.views import Only, Views, all_files, quoted
 from eventlake.storage.duck import LakeFiles
 from eventlake.storage.local import LocalStorage
 from eventlake.workspace import Lake
@@ -30,18 +30,30 @@ _FORMATS = {
 }
 
 
-def query(lake: Lake, sql: str, *, unrestricted: bool = False, timeout: float | None = None) -> pa.Table:
+def query(
+    lake: Lake,
+    sql: str,
+    *,
+    unrestricted: bool = False,
+    timeout: float | None = None,
+    most_rows: int | None = None,
+    memory: str | None = None,
+    only: Only = all_files,
+) -> pa.Table:
     """The rows that a query gives, of its last statement. Tables are called `<database>.<table>`.
 
-    It reads the lake's tables and works in memory, unless it is unrestricted; see `guard`.
+    It reads the lake's tables and works in memory, unless it is unrestricted; see `guard`. `only` chooses among the
+    files of each table: to look at some rows, not all of them need be opened.
     """
     with tempfile.TemporaryDirectory(prefix="eventlake-query-") as scratch, duckdb.connect(":memory:") as connection:
         files = LakeFiles(lake.storage)
         connection.register_filesystem(files)
-        views = Views(lake, connection, files)
+        views = Views(lake, connection, files, only)
         with _errors_explained(views, files), _ended_in_time(connection, timeout):
             connection.execute("SET TimeZone = 'UTC'")
             connection.execute("SET temp_directory = ?", [scratch])
+            if memory is not None:
+                connection.execute("SET memory_limit = ?", [memory])
             connection.execute("SET catalog_error_max_schemas = 0")  # it would propose tables of its own
             statements = connection.extract_statements(sql)
             if not statements:
@@ -55,6 +67,8 @@ def query(lake: Lake, sql: str, *, unrestricted: bool = False, timeout: float | 
                 connection.execute(statement)
                 connection.complete()
             found = connection.sql(_without_end(connection, last))
+            if found and most_rows is not None:
+                found = found.limit(most_rows)
             has_rows = found and statements[-1].type is not duckdb.StatementType.CREATE  # that only counts
             return _named_apart(found.to_arrow_table()) if has_rows else pa.table({})
 

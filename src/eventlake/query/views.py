@@ -1,10 +1,11 @@
 """Every table of the catalog as a view: partitions and evolved columns included."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 
 import duckdb
 
 from eventlake.catalog.base import SYSTEM_DATABASE, CatalogTable
+from eventlake.control.ledger import LakeFile
 from eventlake.errors import InvalidSettingsError
 from eventlake.lake.quarantine import SCHEMA as QUARANTINE_SCHEMA
 from eventlake.lake.report_columns import REPORT_COLUMNS
@@ -28,16 +29,31 @@ _REPORTS, _QUARANTINE = (SYSTEM_DATABASE, "sync_reports"), (SYSTEM_DATABASE, "qu
 Columns = Sequence[tuple[str, str]]
 """Names and DuckDB's types."""
 
+Only = Callable[[list[LakeFile]], list[LakeFile]]
+"""Which files of a table are read."""
+
+
+def all_files(files: list[LakeFile]) -> list[LakeFile]:
+    return files
+
+
+def newest_files(count: int) -> Only:
+    """Those with the rows that came last."""
+    return lambda files: sorted(files, key=lambda file: file.last_received)[-count:]
+
 
 class Views:
     """The tables that a query names, in a connection of its own."""
 
-    def __init__(self, lake: Lake, connection: duckdb.DuckDBPyConnection, opened: LakeFiles) -> None:
+    def __init__(
+        self, lake: Lake, connection: duckdb.DuckDBPyConnection, opened: LakeFiles, only: Only = all_files
+    ) -> None:
         self.lake = lake
         self.files: dict[str, str] = {}  # that the views read: path → digest, empty where none is known
         self.names: list[str] = []  # of all tables, as queries write them
         self._connection = connection
         self._opened = opened
+        self._only = only
 
     def make(self, sql: str) -> None:
         """Make the views that a query needs. Making one opens its files, so tables that are only listed get none."""
@@ -76,7 +92,7 @@ class Views:
 
     def _data(self, table: CatalogTable, columns: Columns) -> str:
         """The columns in the catalog's order and types, also those that no file has."""
-        found = self.lake.ledger.data_files(table.source_id, table.table_key)
+        found = self._only(self.lake.ledger.data_files(table.source_id, table.table_key))
         if not found:
             return _empty(columns)
         files = self._addresses((file.path, file.size, file.digest) for file in found)

@@ -17,3 +17,17 @@ def either(number: int, one: str, many: str) -> str:
     ('1 line is blank', '2 lines are blank')
     """
     return f"{number:,} {one if number == 1 else many}"
+
+
+def size(number: int) -> str:
+    """A number of bytes.
+
+    >>> size(0), size(999), size(1_500), size(123_456_789), size(10**15)
+    ('0 B', '999 B', '1.5 KB', '123 MB', '1000.0 TB')
+    """
+    amount = float(number)
+    for unit in ("B", "KB", "MB", "GB"):
+        if amount < 1000:
+            return f"{amount:.0f} {unit}" if unit == "B" or amount >= 100 else f"{amount:.1f} {unit}"
+        amount /= 1000
+    return f"{amount:.1f} TB"

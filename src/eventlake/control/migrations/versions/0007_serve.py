@@ -23,7 +23,10 @@ def upgrade() -> None:
     op.add_column("runs", sa.Column("tasks", sa.Integer, nullable=False, server_default="0"))
     op.add_column("runs", sa.Column("stop_asked", sa.Boolean, nullable=False, server_default=sa.false()))
     op.create_index("ix_runs_finished_at", "runs", ["finished_at"])
-    op.create_index("ix_runs_connection", "runs", ["source_id", "lake", "run_id"])
+    op.create_index("ix_runs_connection", "runs", ["source_id", "lake", "kind", "status", "run_id"])
+    op.create_index(
+        "ix_data_files_sums", "data_files", ["source_id", "table_key", "lake", "rows", "size", "last_received"]
+    )
     op.create_index("ix_runs_counts", "runs", ["started_at", "source_id", "lake", "kind", *_COUNTS, "rescued"])
     _count_runs()
     op.create_table(

@@ -1,0 +1,199 @@
+"""What people change through the console and the HTTP API, each noted in the audit log with what was before and after.
+
+Secrets are given to whoever asked for them, once, and are never noted.
+"""
+
+from collections.abc import Sequence
+from typing import Any
+
+from eventlake.control.alerts import Alert, Kind, Subscription
+from eventlake.control.connections import Connection
+from eventlake.control.orders import Order
+from eventlake.control.people import Scope, Token, User
+from eventlake.control.runs import RunLine
+from eventlake.control.sources import Source, WriteKey
+from eventlake.errors import InvalidSettingsError, NotFoundError
+from eventlake.library.workspace import Workspace
+from eventlake.settings import DEFAULT_LAKE
+from eventlake.sync import requests
+
+
+class Changes:
+    """Changes that somebody makes; `who` is a user or a token."""
+
+    def __init__(self, place: Workspace, who: str) -> None:
+        self._place = place
+        self._who = who
+
+    def _note(self, action: str, target: str, *, before: Any = None, after: Any = None) -> None:
+        self._place.audit_log.note(self._who, action, target, before=before, after=after)
+
+    # Sources
+
+    def add_source(self, slug: str, *, name: str | None = None, lake: str = DEFAULT_LAKE) -> tuple[Connection, str]:
+        """A new source, connected to a lake, and its write key."""
+        made, key = self._place.connections.add_source(slug, name=name, lake=lake)
+        self._note("add source", slug, after={"id": made.source.id, "name": made.source.name, "lake": lake})
+        return made, key
+
+    def enable_source(self, slug: str, enabled: bool) -> Source:
+        before = self._place.sources.get(slug)
+        found = self._place.sources.enable(slug, enabled)
+        self._note("enable source" if enabled else "disable source", found.slug, before=before.enabled, after=enabled)
+        return found
+
+    def add_key(self, slug: str) -> str:
+        key = self._place.sources.add_key(slug)
+        self._note("add write key", slug)
+        return key
+
+    def revoke_key(self, slug: str, key_hash: str) -> WriteKey:
+        gone = self._place.sources.revoke_key(slug, key_hash)
+        self._note("revoke write key", slug, before=gone.hash[:12])
+        return gone
+
+    # Connections
+
+    def connect(self, slug: str, lake: str, settings: dict[str, str], *, like: str | None = None) -> Connection:
+        made = self._place.connections.connect(slug, lake, settings, like=like)
+        self._note("connect", made.full_name, after=_settings(made))
+        return made
+
+    def disconnect(self, name: str) -> Connection:
+        gone = self._place.connections.disconnect(name)
+        self._note("disconnect", gone.full_name, before=_settings(gone))
+        return gone
+
+    def set_settings(self, name: str, settings: dict[str, str]) -> Connection:
+        before = self._place.connections.get(name)
+        after = self._place.connections.change(name, settings)
+        self._note_settings("change settings", before, after)
+        return after
+
+    def copy_settings(self, origin: str, name: str) -> Connection:
+        before = self._place.connections.get(name)
+        after = self._place.connections.copy(origin, name)
+        self._note_settings(f"copy settings of {origin}", before, after)
+        return after
+
+    def enable_connection(self, name: str, enabled: bool) -> Connection:
+        before = self._place.connections.get(name)
+        found = self._place.connections.enable(name, enabled)
+        action = "enable connection" if enabled else "disable connection"
+        self._note(action, found.full_name, before=before.enabled, after=enabled)
+        return found
+
+    def _note_settings(self, action: str, before: Connection, after: Connection) -> None:
+        old, new = _settings(before), _settings(after)
+        changed = [key for key in new if new[key] != old.get(key)]
+        self._note(
+            action,
+            after.full_name,
+            before={key: old.get(key) for key in changed},
+            after={key: new[key] for key in changed},
+        )
+
+    # Runs
+
+    def order_sync(self, name: str) -> Order:
+        connection = self._place.connections.get(name)
+        requests.syncs(self._place.connections, [connection.full_name])  # refuses what is disabled
+        return self._order(connection, "sync", {})
+
+    def order_replay(
+        self, name: str, start: int | None, stop: int | None, events: Sequence[str] = (), *, resume: bool = False
+    ) -> Order:
+        """Load a period again; or go on with a replay that was interrupted."""
+        connection = self._place.connections.get(name)
+        lake = self._place.lake(connection.lake)
+        if resume:
+            requests.rest_of_replay(lake, connection)
+            return self._order(connection, "resume", {})
+        if start is not None and stop is not None and start >= stop:
+            raise InvalidSettingsError("the period ends before it begins", fix="give a later end")
+        requests.replay(lake, connection, start, stop, events)  # refuses events that have no table
+        return self._order(connection, "replay", {"from": start, "to": stop, "events": list(events)})
+
+    def order_retype(self, lake: str, table: str, column: str, new_type: str) -> Order:
+        job = requests.retype(self._place.lake(lake), table, column, new_type)
+        if job is None:
+            raise InvalidSettingsError(f"{column} is {new_type} already", fix="choose another type")
+        return self._order(job.connection, "retype", {"table": table, "column": column, "type": new_type})
+
+    def order_rebuild(self, name: str, settings: dict[str, str]) -> Order:
+        wanted = self._place.connections.preview(name, settings)
+        return self._order(wanted, "rebuild", {"settings": settings})
+
+    def _order(self, connection: Connection, kind: str, arguments: dict[str, Any]) -> Order:
+        order = self._place.orders.place(connection.lake, connection.source.id, kind, arguments, self._who)
+        self._note(f"order {kind}", connection.full_name, after=arguments or None)
+        return order
+
+    def stop_order(self, order_id: str) -> Order:
+        order = self._place.orders.ask_to_stop(order_id)
+        self._note("stop order", order_id, before={"kind": order.kind, "status": order.status})
+        return order
+
+    def stop_run(self, run_id: str) -> RunLine:
+        run = self._place.runs.line(run_id)
+        if not self._place.runs.ask_to_stop(run_id):
+            raise InvalidSettingsError(f"run {run_id} has ended", fix="there is nothing to stop")
+        self._note("stop run", run_id)
+        return run
+
+    # Alerts
+
+    def subscribe(
+        self, kind: Kind, channel: str, *, source: str | None = None, threshold: float | None = None
+    ) -> Subscription:
+        source_id = self._place.sources.get(source).id if source else None
+        made = self._place.alerts.subscribe(kind, channel, source_id=source_id, threshold=threshold)
+        after = {"kind": kind.value, "channel": channel, "source": source, "threshold": made.threshold}
+        self._note("subscribe", channel, after=after)
+        return made
+
+    def unsubscribe(self, subscription_id: str) -> Subscription:
+        gone = self._place.alerts.unsubscribe(subscription_id)
+        self._note("unsubscribe", gone.channel, before={"kind": gone.kind.value, "threshold": gone.threshold})
+        return gone
+
+    def send_sample(self, channel: str) -> Alert:
+        """Let a channel deliver something that is no alert. Raises an error that says why it could not."""
+        if channel not in self._place.settings.channels:
+            raise NotFoundError(
+                f"there is no channel {channel!r}", fix="a new one gets a section [channels.NAME] in eventlake.toml"
+            )
+        sent = self._place.send_sample(channel)
+        self._note("send sample alert", channel)
+        return sent
+
+    # People
+
+    def invite(self, role: Scope) -> str:
+        secret = self._place.people.invite(role)
+        self._note("invite", role.value)
+        return secret
+
+    def set_role(self, name: str, role: Scope) -> User:
+        before = next((user.role.value for user in self._place.people.users() if user.name == name), None)
+        user = self._place.people.set_role(name, role)
+        self._note("change role", name, before=before, after=role.value)
+        return user
+
+    def remove_user(self, name: str) -> None:
+        self._place.people.remove(name)
+        self._note("remove user", name)
+
+    def add_token(self, name: str, scope: Scope) -> tuple[Token, str]:
+        token, secret = self._place.people.add_token(name, scope, self._who)
+        self._note("add token", token.name, after={"id": token.id, "scope": scope.value})
+        return token, secret
+
+    def revoke_token(self, token_id: str) -> Token:
+        token = self._place.people.revoke_token(token_id)
+        self._note("revoke token", token.name, before={"id": token.id, "scope": token.scope.value})
+        return token
+
+
+def _settings(connection: Connection) -> dict[str, Any]:
+    return connection.settings.model_dump(mode="json")

@@ -1,0 +1,129 @@
+"""Who asks, and what they may do: users by a session cookie, programs by a token."""
+
+from typing import Annotated, NamedTuple
+
+from fastapi import Depends, Request
+
+from eventlake.collector.rate import RateLimit
+from eventlake.control.people import Scope
+from eventlake.errors import EventLakeError
+from eventlake.library.changes import Changes
+from eventlake.library.workspace import Workspace
+from eventlake.status.events import LastEvents
+
+COOKIE = "eventlake_session"
+CSRF_FIELD, CSRF_HEADER = "csrf", "x-csrf-token"
+
+
+class Actor(NamedTuple):
+    """Who asks."""
+
+    name: str
+    scope: Scope
+    csrf: str = ""  # what a form of this session must bring back
+
+
+class AnonymousError(EventLakeError):
+    """Nobody that is known."""
+
+    code = "unauthenticated"
+
+
+class ForbiddenError(EventLakeError):
+    """Somebody who may not do this."""
+
+    code = "forbidden"
+
+
+class TooManyError(EventLakeError):
+    """Somebody asks too often."""
+
+    code = "too_many_requests"
+
+    def __init__(self, seconds: int) -> None:
+        super().__init__(f"too many requests: come again in {seconds} s", fix="ask less often")
+        self.seconds = seconds
+
+
+def place_of(request: Request) -> Workspace:
+    place: Workspace = request.app.state.place
+    return place
+
+
+Place = Annotated[Workspace, Depends(place_of)]
+
+
+def last_events_of(request: Request) -> LastEvents:
+    seen: LastEvents = request.app.state.last_events
+    return seen
+
+
+Seen = Annotated[LastEvents, Depends(last_events_of)]
+
+
+def address_of(request: Request) -> str:
+    return request.client.host if request.client else ""
+
+
+def limited(request: Request, who: str) -> None:
+    """Raise TooManyError if somebody asks too often."""
+    if seconds := _limit_of(request).wait(who):
+        raise TooManyError(seconds)
+
+
+def _limit_of(request: Request) -> RateLimit:
+    limit: RateLimit = request.app.state.limit
+    return limit
+
+
+def bearer(request: Request, place: Place) -> Actor:
+    """A program with a token; or, to look at something, a user who is signed in."""
+    scheme, _, secret = request.headers.get("authorization", "").partition(" ")
+    if scheme.lower() == "bearer" and secret:
+        token = place.people.token(secret.strip())
+        if token is not None:
+            limited(request, f"token {token.id}")
+            return Actor(f"token {token.name}", token.scope)
+    elif request.method == "GET" and (found := signed_in(request, place)):
+        return found._replace(scope=Scope.READ)
+    limited(request, f"address {address_of(request)}")
+    raise AnonymousError("no token, or one that is not known", fix="send Authorization: Bearer TOKEN")
+
+
+def signed_in(request: Request, place: Workspace) -> Actor | None:
+    """The user of a session, if there is one."""
+    secret = request.cookies.get(COOKIE)
+    session = place.people.session(secret) if secret else None
+    return Actor(session.user.name, session.user.role, session.csrf) if session else None
+
+
+Bearer = Annotated[Actor, Depends(bearer)]
+
+
+def _refuse_unless(actor: Actor, wanted: Scope) -> Actor:
+    if not actor.scope.allows(wanted):
+        raise ForbiddenError(
+            f"{actor.name} may {actor.scope.value}, and this needs {wanted.value}", fix="ask an administrator"
+        )
+    return actor
+
+
+def reader(actor: Bearer) -> Actor:
+    return _refuse_unless(actor, Scope.READ)
+
+
+def operator(actor: Bearer, place: Place) -> Changes:
+    return Changes(place, _refuse_unless(actor, Scope.OPERATE).name)
+
+
+def admin(actor: Bearer, place: Place) -> Changes:
+    return Changes(place, _refuse_unless(actor, Scope.ADMIN).name)
+
+
+def admin_looks(actor: Bearer) -> Actor:
+    return _refuse_unless(actor, Scope.ADMIN)
+
+
+Operator = Annotated[Changes, Depends(operator)]
+Admin = Annotated[Changes, Depends(admin)]
+refuse_unless = _refuse_unless

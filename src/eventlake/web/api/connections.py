@@ -1,0 +1,122 @@
+"""Lakes, and the connections of sources to them."""
+
+from typing import Annotated
+
+from fastapi import APIRouter, Depends, Query
+
+from eventlake.control.connections import Connection
+from eventlake.errors import InvalidSettingsError
+from eventlake.events import instants
+from eventlake.library.workspace import Workspace
+from eventlake.status import replay_size
+from eventlake.status.connections import status_of, statuses
+from eventlake.web.access import Admin, Operator, Place, reader
+from eventlake.web.api.models import (
+    ConnectionChange,
+    ConnectionOut,
+    LakeOut,
+    NewConnection,
+    NewReplay,
+    OrderOut,
+    ReplaySize,
+    settings_given,
+)
+
+router = APIRouter(tags=["connections"])
+looking = [Depends(reader)]
+Moment = Annotated[str | None, Query(max_length=40, examples=["2026-11-17T00:00:00Z"])]
+
+
+@router.get("/lakes", dependencies=looking)
+def list_lakes(place: Place) -> list[LakeOut]:
+    """The lakes that the settings file names."""
+    return [
+        LakeOut(
+            name=name,
+            root=lake.root,
+            dialect=lake.dialect,
+            catalog=lake.catalog.kind,
+            runner=lake.runner.kind,
+        )
+        for name, lake in place.settings.all_lakes.items()
+    ]
+
+
+@router.get("/connections", dependencies=looking)
+def list_connections(place: Place) -> list[ConnectionOut]:
+    """All connections, each with its last and its next sync."""
+    return [ConnectionOut.of(one) for one in statuses(place)]
+
+
+@router.post("/connections", status_code=201)
+def connect(new: NewConnection, changes: Admin, place: Place) -> ConnectionOut:
+    """Connect a source to a lake."""
+    return _shown(place, changes.connect(new.source, new.lake, settings_given(new.settings), like=new.like))
+
+
+@router.get("/connections/{source}/{lake}", dependencies=looking)
+def get_connection(source: str, lake: str, place: Place) -> ConnectionOut:
+    """One connection."""
+    return _shown(place, place.connections.get(f"{source}/{lake}"))
+
+
+@router.patch("/connections/{source}/{lake}")
+def change_connection(source: str, lake: str, change: ConnectionChange, changes: Admin, place: Place) -> ConnectionOut:
+    """Change settings, copy them from another connection, or switch it on or off.
+
+    A setting that would break existing tables is refused; what is wrong with which setting is in `fields`.
+    """
+    name = f"{source}/{lake}"
+    place.connections.get(name)
+    if change.like:
+        changes.copy_settings(change.like, name)
+    if change.settings:
+        changes.set_settings(name, settings_given(change.settings))
+    if change.enabled is not None:
+        changes.enable_connection(name, change.enabled)
+    return _shown(place, place.connections.get(name))
+
+
+@router.delete("/connections/{source}/{lake}", status_code=204)
+def disconnect(source: str, lake: str, changes: Admin) -> None:
+    """Load nothing of the source into the lake any more. Its tables stay."""
+    changes.disconnect(f"{source}/{lake}")
+
+
+@router.post("/connections/{source}/{lake}/syncs", status_code=202)
+def order_sync(source: str, lake: str, changes: Operator, place: Place) -> OrderOut:
+    """Sync now: a scheduler carries it out."""
+    return _ordered(place, changes.order_sync(f"{source}/{lake}").id)
+
+
+@router.post("/connections/{source}/{lake}/replays", status_code=202)
+def order_replay(source: str, lake: str, wanted: NewReplay, changes: Operator, place: Place) -> OrderOut:
+    """Load a period again from the raw archive."""
+    start, stop = _micros(wanted.start), _micros(wanted.stop)
+    order = changes.order_replay(f"{source}/{lake}", start, stop, wanted.events, resume=wanted.resume)
+    return _ordered(place, order.id)
+
+
+@router.get("/connections/{source}/{lake}/replay-size", dependencies=looking)
+def size_of_replay(source: str, lake: str, place: Place, start: Moment = None, stop: Moment = None) -> ReplaySize:
+    """How much a replay of a period would read, before anybody orders it."""
+    connection = place.connections.get(f"{source}/{lake}")
+    return ReplaySize(**replay_size.size(place, connection, _micros(start), _micros(stop))._asdict())
+
+
+def _shown(place: Workspace, connection: Connection) -> ConnectionOut:
+    return ConnectionOut.of(status_of(place, connection))
+
+
+def _ordered(place: Workspace, order_id: str) -> OrderOut:
+    order = place.orders.get(order_id)
+    return OrderOut.of(order, {source.id: source.slug for source in place.sources.all()})
+
+
+def _micros(text: str | None) -> int | None:
+    if text is None:
+        return None
+    instant = instants.parse(text)
+    if instant is None:
+        raise InvalidSettingsError(f"{text[:100]!r} is not a time", fix="write it as 2026-11-17T12:00:00Z")
+    return instant.micros

@@ -1,0 +1,123 @@
+"""Runs: their history, their reports, how far they are, and what was ordered."""
+
+import asyncio
+import json
+from collections.abc import AsyncIterator
+from typing import Annotated, Any, Literal
+
+from fastapi import APIRouter, Depends, Query, Request
+from fastapi.responses import StreamingResponse
+
+from eventlake.errors import EventLakeError, NotFoundError
+from eventlake.library.workspace import Workspace
+from eventlake.web.access import Operator, Place, TooManyError, reader
+from eventlake.web.api.models import OrderOut, RunOut
+
+router = APIRouter(tags=["runs"])
+looking = [Depends(reader)]
+
+LOOK_EVERY = 0.5  # seconds
+MOST_STREAMS = 50
+_STREAM_SECONDS = 3600
+
+
+@router.get("/runs", dependencies=looking)
+def list_runs(
+    place: Place,
+    source: Annotated[str | None, Query(max_length=100)] = None,
+    lake: Annotated[str | None, Query(max_length=50)] = None,
+    status: Literal["running", "finished", "failed"] | None = None,
+    before: Annotated[str | None, Query(pattern=r"^\d{1,30}$", description="Only those before this run.")] = None,
+    limit: Annotated[int, Query(ge=1, le=1000)] = 100,
+) -> list[RunOut]:
+    """Runs, newest first."""
+    slugs = _slugs(place)
+    history = place.lake(lake).runs if lake else place.runs
+    source_id = place.sources.get(source).id if source else None
+    found = history.lines(limit, source_id, before=before, status=status)
+    return [RunOut.of(run, slugs) for run in found]
+
+
+@router.get("/runs/{run_id}", dependencies=looking)
+def get_run(run_id: str, place: Place) -> RunOut:
+    """One run, also while it goes on."""
+    return RunOut.of(place.runs.line(run_id), _slugs(place))
+
+
+@router.get("/runs/{run_id}/report", dependencies=looking)
+def get_report(run_id: str, place: Place) -> list[dict[str, Any]]:
+    """The lines of its report.json: first the whole run, then a line for each table."""
+    report = place.runs.get(run_id).report
+    if report is None:
+        raise NotFoundError(f"run {run_id} has no report yet", fix="wait until it ends")
+    return report
+
+
+@router.post("/runs/{run_id}/stop", status_code=202)
+def stop_run(run_id: str, changes: Operator, place: Place) -> RunOut:
+    """Let a run end before its commit: nothing of it is published."""
+    changes.stop_run(run_id)
+    return RunOut.of(place.runs.line(run_id), _slugs(place))
+
+
+@router.get(
+    "/runs/{run_id}/progress",
+    dependencies=looking,
+    response_class=StreamingResponse,
+    responses={200: {"content": {"text/event-stream": {"schema": {"type": "string"}}}}},
+)
+async def follow_run(run_id: str, place: Place, request: Request) -> StreamingResponse:
+    """Server-sent events with the run as it goes on, until it has ended."""
+    slugs = await asyncio.to_thread(_slugs, place)
+    await asyncio.to_thread(place.runs.line, run_id)  # one that is not there is told as such
+    streams: set[object] = request.app.state.streams
+    if len(streams) >= MOST_STREAMS:
+        raise TooManyError(10)
+    headers = {"cache-control": "no-store", "x-accel-buffering": "no"}
+    told = _progress(place, run_id, slugs, streams)
+    return StreamingResponse(told, media_type="text/event-stream", headers=headers)
+
+
+async def _progress(place: Workspace, run_id: str, slugs: dict[str, str], streams: set[object]) -> AsyncIterator[str]:
+    me = object()
+    streams.add(me)
+    try:
+        last = ""
+        for _ in range(round(_STREAM_SECONDS / LOOK_EVERY)):
+            try:
+                run = await asyncio.to_thread(place.runs.line, run_id)
+            except EventLakeError:
+                return
+            told = json.dumps(RunOut.of(run, slugs).model_dump(mode="json"))
+            if told != last:
+                yield f"event: run\ndata: {told}\n\n"
+                last = told
+            if run.status != "running":
+                return
+            await asyncio.sleep(LOOK_EVERY)
+    finally:
+        streams.discard(me)
+
+
+@router.get("/orders", dependencies=looking)
+def list_orders(place: Place) -> list[OrderOut]:
+    """What people ordered, newest first."""
+    slugs = _slugs(place)
+    return [OrderOut.of(order, slugs) for order in place.orders.latest()]
+
+
+@router.get("/orders/{order_id}", dependencies=looking)
+def get_order(order_id: str, place: Place) -> OrderOut:
+    """One order, and what came of it."""
+    return OrderOut.of(place.orders.get(order_id), _slugs(place))
+
+
+@router.post("/orders/{order_id}/stop", status_code=202)
+def stop_order(order_id: str, changes: Operator, place: Place) -> OrderOut:
+    """Take an order back, or let what it led to end before its commit."""
+    changes.stop_order(order_id)
+    return OrderOut.of(place.orders.get(order_id), _slugs(place))
+
+
+def _slugs(place: Workspace) -> dict[str, str]:
+    return {source.id: source.slug for source in place.sources.all()}

@@ -1,0 +1,265 @@
+"""Connections: how each is, its settings, and what can be done with it."""
+
+import json
+import subprocess
+import sys
+from typing import Any
+
+from fastapi import APIRouter, Request
+from fastapi.responses import HTMLResponse, RedirectResponse, Response
+
+from eventlake.control.connections import Connection
+from eventlake.errors import EventLakeError, InvalidSettingsError
+from eventlake.events import instants
+from eventlake.library.workspace import Workspace
+from eventlake.settings import DEFAULT_LAKE
+from eventlake.status import replay_size
+from eventlake.status.connections import status_of, statuses
+from eventlake.status.listing import listed
+from eventlake.sync import requests
+from eventlake.web.access import Actor, Place
+from eventlake.web.pages import setting_fields
+from eventlake.web.pages.form import Admin, Fields, Operator, Sender, Viewer
+from eventlake.web.pages.render import go, page
+
+router = APIRouter(include_in_schema=False)
+_CHECK_SECONDS = 120
+_RUNS = 5
+
+
+@router.get("/connections")
+def list_page(request: Request, place: Place, actor: Viewer, q: str = "") -> HTMLResponse:
+    return _list(request, place, actor, q[:100])
+
+
+@router.post("/connections")
+def connect(request: Request, place: Place, actor: Sender, changes: Admin, fields: Fields) -> Response:
+    try:
+        lake = fields.get("lake", DEFAULT_LAKE)
+        made = changes.connect(fields.get("source", ""), lake, {}, like=fields.get("like") or None)
+    except EventLakeError as error:
+        return _list(request, place, actor, "", error)
+    return go(f"/connections/{made.full_name}", "Connected. The first sync begins by itself.")
+
+
+@router.get("/connections/{source}")
+def of_default_lake(source: str, place: Place, actor: Viewer) -> RedirectResponse:
+    del actor
+    return go(f"/connections/{place.connections.get(source).full_name}")
+
+
+@router.get("/connections/{source}/{lake}")
+def one_page(source: str, lake: str, request: Request, place: Place, actor: Viewer) -> HTMLResponse:
+    return _one(request, place, actor, f"{source}/{lake}")
+
+
+@router.get("/connections/{source}/{lake}/_state")
+def live(source: str, lake: str, request: Request, place: Place, actor: Viewer) -> HTMLResponse:
+    connection = place.connections.get(f"{source}/{lake}")
+    return page(request, "_connection.html", actor, **_state(place, connection))
+
+
+@router.post("/connections/{source}/{lake}/settings")
+def save(
+    source: str, lake: str, request: Request, place: Place, actor: Sender, changes: Admin, fields: Fields
+) -> Response:
+    name = f"{source}/{lake}"
+    wanted = setting_fields.changed(place.connections.get(name).settings, fields)
+    try:
+        if wanted:
+            changes.set_settings(name, wanted)
+    except InvalidSettingsError as error:
+        return _one(request, place, actor, name, problem=error, given=fields)
+    told = f"Saved: {', '.join(sorted(wanted))}." if wanted else "Nothing was changed."
+    return go(f"/connections/{name}", told)
+
+
+@router.post("/connections/{source}/{lake}/copy")
+def copy(source: str, lake: str, changes: Admin, fields: Fields) -> RedirectResponse:
+    changes.copy_settings(fields.get("origin", ""), f"{source}/{lake}")
+    return go(f"/connections/{source}/{lake}", f"The settings are those of {fields['origin']} now.")
+
+
+@router.post("/connections/{source}/{lake}/enable")
+def enable(source: str, lake: str, changes: Admin, fields: Fields) -> RedirectResponse:
+    found = changes.enable_connection(f"{source}/{lake}", fields.get("enabled") == "true")
+    return go(f"/connections/{found.full_name}", f"Switched {'on' if found.enabled else 'off'}.")
+
+
+@router.post("/connections/{source}/{lake}/sync")
+def sync(source: str, lake: str, changes: Operator) -> RedirectResponse:
+    changes.order_sync(f"{source}/{lake}")
+    return go(f"/connections/{source}/{lake}", "A sync was ordered: it begins in a moment.")
+
+
+@router.post("/connections/{source}/{lake}/check")
+def check(source: str, lake: str, request: Request, place: Place, actor: Sender, _: Operator) -> HTMLResponse:
+    steps = _checked(place, place.connections.get(f"{source}/{lake}"))
+    if request.headers.get("hx-request"):
+        return page(request, "_check.html", actor, steps=steps)
+    return _one(request, place, actor, f"{source}/{lake}", steps=steps)
+
+
+@router.get("/connections/{source}/{lake}/replay")
+def replay_page(source: str, lake: str, request: Request, place: Place, actor: Viewer) -> HTMLResponse:
+    given = {key: request.query_params.get(key, "")[:1000] for key in ("start", "stop", "events")}
+    return _replay(request, place, actor, f"{source}/{lake}", given, counted="start" in request.query_params)
+
+
+@router.post("/connections/{source}/{lake}/replay")
+def replay(
+    source: str, lake: str, request: Request, place: Place, actor: Sender, changes: Operator, fields: Fields
+) -> Response:
+    try:
+        changes.order_replay(
+            f"{source}/{lake}",
+            _micros(fields.get("start")),
+            _micros(fields.get("stop")),
+            _names(fields.get("events")),
+            resume=fields.get("resume") == "true",
+        )
+    except EventLakeError as error:
+        return _replay(request, place, actor, f"{source}/{lake}", fields, problem=error)
+    return go(f"/connections/{source}/{lake}", "A replay was ordered: it begins in a moment.")
+
+
+@router.post("/connections/{source}/{lake}/rebuild")
+def rebuild(
+    source: str, lake: str, request: Request, place: Place, actor: Sender, changes: Admin, fields: Fields
+) -> Response:
+    try:
+        changes.order_rebuild(f"{source}/{lake}", {fields.get("key", ""): fields.get("value", "").strip()})
+    except EventLakeError as error:
+        return _one(request, place, actor, f"{source}/{lake}", problem=error)
+    return go(f"/connections/{source}/{lake}", "All tables are written anew: it begins in a moment.")
+
+
+@router.post("/connections/{source}/{lake}/disconnect")
+def disconnect(source: str, lake: str, changes: Admin) -> RedirectResponse:
+    changes.disconnect(f"{source}/{lake}")
+    return go("/connections", f"{source} is not connected to {lake} any more; its tables stay.")
+
+
+@router.post("/orders/{order_id}/stop")
+def stop_order(order_id: str, place: Place, changes: Operator) -> RedirectResponse:
+    order = changes.stop_order(order_id)
+    names = {one.source.id: one.source.slug for one in place.connections.all()}
+    return go(f"/connections/{names.get(order.source_id, order.source_id)}/{order.lake}", "It will stop in a moment.")
+
+
+def _list(
+    request: Request, place: Workspace, actor: Actor, text: str, problem: EventLakeError | None = None
+) -> HTMLResponse:
+    return page(
+        request,
+        "connections.html",
+        actor,
+        "Connections",
+        status=422 if problem else 200,
+        problem=problem,
+        connections=[one for one in statuses(place) if text.lower() in one.connection.full_name],
+        filter=text,
+        sources=place.sources.all(),
+        lakes=list(place.settings.all_lakes),
+    )
+
+
+def _state(place: Workspace, connection: Connection) -> dict[str, Any]:
+    runs = place.lake(connection.lake).runs.lines(_RUNS, connection.source.id)
+    names = {(connection.source.id, connection.lake): connection.name}
+    return {"one": status_of(place, connection), "runs": runs, "names": names}
+
+
+def _one(
+    request: Request,
+    place: Workspace,
+    actor: Actor,
+    name: str,
+    *,
+    problem: EventLakeError | None = None,
+    given: dict[str, str] | None = None,
+    steps: list[dict[str, Any]] | None = None,
+) -> HTMLResponse:
+    connection = place.connections.get(name)
+    lake = place.lake(connection.lake)
+    is_loaded = lake.ledger.has_data(connection.source.id)
+    wrong = problem.fields if isinstance(problem, InvalidSettingsError) else {}
+    tables = listed(place.engine, lake=lake.name, source_id=connection.source.id, limit=1)
+    return page(
+        request,
+        "connection.html",
+        actor,
+        "Connections",
+        status=422 if problem else 200,
+        problem=problem,
+        forms=setting_fields.forms(connection, is_loaded=is_loaded, given=given, wrong=wrong),
+        is_loaded=is_loaded,
+        fixed=connection.settings.fixed_once_loaded,
+        others=[one.full_name for one in place.connections.all() if one.full_name != connection.full_name],
+        whole=replay_size.size(place, connection, None, None),
+        tables=tables.total,
+        steps=steps,
+        **_state(place, connection),
+    )
+
+
+def _replay(
+    request: Request,
+    place: Workspace,
+    actor: Actor,
+    name: str,
+    given: dict[str, str],
+    *,
+    counted: bool = False,
+    problem: EventLakeError | None = None,
+) -> HTMLResponse:
+    connection = place.connections.get(name)
+    size = None
+    if counted:
+        try:
+            start, stop = _micros(given.get("start")), _micros(given.get("stop"))
+            requests.replay(place.lake(connection.lake), connection, start, stop, _names(given.get("events")))
+            size = replay_size.size(place, connection, start, stop)
+        except EventLakeError as error:
+            problem = error
+    return page(
+        request,
+        "replay.html",
+        actor,
+        "Connections",
+        status=422 if problem else 200,
+        problem=problem,
+        connection=connection,
+        here=f"/connections/{connection.full_name}",
+        given={"start": "", "stop": "", "events": "", **given},
+        size=size,
+        unfinished=requests.unfinished_replay(place.lake(connection.lake), connection),
+    )
+
+
+def _checked(place: Workspace, connection: Connection) -> list[dict[str, Any]]:
+    """What the doctor finds, in a process of its own: it tries Spark, of which a process has only one."""
+    command = [sys.executable, "-m", "eventlake", "-C", str(place.folder)]
+    words = [*command, "connection", "check", connection.full_name, "--json"]
+    try:
+        done = subprocess.run(words, capture_output=True, timeout=_CHECK_SECONDS, check=False)  # noqa: S603
+        found: list[dict[str, Any]] = json.loads(done.stdout)
+    except (subprocess.TimeoutExpired, ValueError):
+        fix = f"run it where the workspace is: eventlake connection check {connection.full_name}"
+        return [{"step": "test", "status": "failed", "detail": "the test did not end in time", "fix": fix}]
+    return [{"fix": "", **step} for step in found]
+
+
+def _micros(text: str | None) -> int | None:
+    """A time, or a day."""
+    words = (text or "").strip()
+    if not words:
+        return None
+    instant = instants.parse(words) or instants.parse(f"{words}T00:00:00Z")
+    if instant is None:
+        raise InvalidSettingsError(f"{words[:100]!r} is not a time", fix="write it as 2026-11-17T12:00:00Z")
+    return instant.micros
+
+
+def _names(text: str | None) -> list[str]:
+    return [name.strip() for name in (text or "").split(",") if name.strip()]

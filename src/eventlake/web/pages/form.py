@@ -1,0 +1,77 @@
+"""What forms bring: fields, and proof that they come from a page of ours."""
+
+import secrets
+from typing import Annotated
+from urllib.parse import parse_qsl, urlsplit
+
+from fastapi import Depends, Request
+
+from eventlake.control.people import Scope
+from eventlake.library.changes import Changes
+from eventlake.web.access import (
+    CSRF_FIELD,
+    CSRF_HEADER,
+    Actor,
+    AnonymousError,
+    ForbiddenError,
+    Place,
+    limited,
+    refuse_unless,
+    signed_in,
+)
+
+
+class NotSignedInError(AnonymousError):
+    """Nobody is signed in: the page to do so is shown instead."""
+
+
+async def fields_of(request: Request) -> dict[str, str]:
+    """The fields of a form."""
+    body = (await request.body()).decode("utf-8", "replace")
+    return dict(parse_qsl(body, keep_blank_values=True, max_num_fields=200))
+
+
+Fields = Annotated[dict[str, str], Depends(fields_of)]
+
+
+def viewer(request: Request, place: Place) -> Actor:
+    """The user who looks at a page."""
+    actor = signed_in(request, place)
+    if actor is None:
+        raise NotSignedInError("nobody is signed in", fix="sign in")
+    limited(request, f"user {actor.name}")
+    return actor
+
+
+Viewer = Annotated[Actor, Depends(viewer)]
+
+
+def refuse_elsewhere(request: Request) -> None:
+    """A form of another site must not be sent here: browsers tell where it comes from."""
+    origin = request.headers.get("origin")
+    if origin is not None and urlsplit(origin).netloc != request.headers.get("host"):
+        raise ForbiddenError("this form comes from another site", fix="use the console itself")
+
+
+def sender(request: Request, fields: Fields, actor: Viewer) -> Actor:
+    """The user who sends a form that belongs to their session."""
+    refuse_elsewhere(request)
+    given = fields.get(CSRF_FIELD) or request.headers.get(CSRF_HEADER, "")
+    if not secrets.compare_digest(given.encode(), actor.csrf.encode()):
+        raise ForbiddenError("this form is from another session", fix="open the page again, then send it once more")
+    return actor
+
+
+Sender = Annotated[Actor, Depends(sender)]
+
+
+def operator(actor: Sender, place: Place) -> Changes:
+    return Changes(place, refuse_unless(actor, Scope.OPERATE).name)
+
+
+def admin(actor: Sender, place: Place) -> Changes:
+    return Changes(place, refuse_unless(actor, Scope.ADMIN).name)
+
+
+Operator = Annotated[Changes, Depends(operator)]
+Admin = Annotated[Changes, Depends(admin)]

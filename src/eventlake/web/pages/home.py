@@ -1,0 +1,92 @@
+"""The overview, and the search."""
+
+from datetime import UTC, datetime
+
+from fastapi import APIRouter, Request
+from fastapi.responses import HTMLResponse
+
+from eventlake.control.collected import HOUR
+from eventlake.library.workspace import Workspace
+from eventlake.status import attention, funnel
+from eventlake.status.connections import statuses
+from eventlake.status.listing import found_columns, listed
+from eventlake.timetable import DAY, SECOND
+from eventlake.web.access import Actor, Place
+from eventlake.web.pages.form import Viewer
+from eventlake.web.pages.render import page
+
+router = APIRouter(include_in_schema=False)
+_MOST_CONNECTIONS = 50
+_MOST_HITS = 10  # of each kind
+LINKS = {
+    "refused": "/quality?view=refused",
+    "quarantined": "/quality?view=quarantine",
+    "rescued": "/quality?view=rescued",
+    "received": "/sources",
+    "accepted": "/sources",
+    "lines": "/runs",
+    "loaded": "/health",
+    "duplicates": "/runs",
+}
+
+
+@router.get("/")
+def overview(request: Request, place: Place, actor: Viewer) -> HTMLResponse:
+    return _overview(request, "overview.html", place, actor)
+
+
+@router.get("/_overview")
+def live(request: Request, place: Place, actor: Viewer) -> HTMLResponse:
+    return _overview(request, "_overview.html", place, actor)
+
+
+def _overview(request: Request, template: str, place: Workspace, actor: Actor) -> HTMLResponse:
+    now = place.clock.now()
+    today = now // DAY * DAY
+    found = statuses(place)
+    funnels = funnel.funnels(place, today, today + DAY)
+    hours = funnel.rows_by_hour(place, (now // HOUR - 23) * HOUR, now)
+    worst_first = sorted(found, key=lambda one: (one.state not in ("failed", "partial"), one.connection.full_name))
+    return page(
+        request,
+        template,
+        actor,
+        "Overview",
+        matters=attention.matters(place, found),
+        whole=funnel.total(funnels),
+        funnels=funnels,
+        links=LINKS,
+        explained=funnel.EXPLAINED,
+        hours=[(f"{datetime.fromtimestamp(hour / SECOND, UTC):%H}:00", rows, "/runs") for hour, rows in hours],
+        connections=worst_first[:_MOST_CONNECTIONS],
+        more=len(found) if len(found) > _MOST_CONNECTIONS else 0,
+    )
+
+
+@router.get("/search")
+def search(request: Request, place: Place, actor: Viewer, q: str = "") -> HTMLResponse:
+    words = q.strip()[:200]
+    hits: list[tuple[str, str, str]] = []
+    if words:
+        low = words.lower()
+        sources = [one for one in place.sources.all() if low in one.slug or low in one.name.lower() or low == one.id]
+        hits += [("source", one.slug, f"/sources/{one.slug}") for one in sources[:_MOST_HITS]]
+        hits += [("page", name, link) for link, name in _PAGES if low in name.lower()]
+        tables = listed(place.engine, text=words, limit=_MOST_HITS).tables
+        hits += [("table", one.full_name, f"/tables/{one.lake}/{one.full_name}") for one in tables]
+        hits += [
+            ("column", f"{one.database}.{one.table}.{one.name}", f"/tables/{one.lake}/{one.database}.{one.table}")
+            for one in found_columns(place.engine, words, _MOST_HITS)
+        ]
+        if words.isdigit():
+            hits += [("run", run.run_id, f"/runs/{run.run_id}") for run in place.runs.with_id(words)]
+    return page(request, "search.html", actor, "", hits=hits, search=words)
+
+
+_PAGES = (
+    ("/alerts", "alerts and channels"),
+    ("/settings", "users, tokens, password, audit log"),
+    ("/health", "health: rows by day"),
+    ("/quality", "quarantine, rescued values, refused events"),
+    ("/sql", "sql query"),
+)

@@ -1,0 +1,117 @@
+"""Runs: their history, and one of them from its first step to its last table."""
+
+from typing import Any
+from urllib.parse import urlencode
+
+from fastapi import APIRouter, Request
+from fastapi.responses import HTMLResponse, RedirectResponse, Response
+
+from eventlake.control.runs import RunLine
+from eventlake.errors import waits_for_somebody
+from eventlake.library.workspace import Workspace
+from eventlake.reports.report import encoded
+from eventlake.status.funnel import EXPLAINED
+from eventlake.timetable import SECOND
+from eventlake.web.access import Actor, Place
+from eventlake.web.pages.form import Operator, Viewer
+from eventlake.web.pages.render import go, page
+
+router = APIRouter(include_in_schema=False)
+LIMIT = 100
+_WIDTH = 960
+_SHADES = (0.45, 0.7, 1.0)
+
+
+@router.get("/runs")
+def list_page(request: Request, place: Place, actor: Viewer) -> HTMLResponse:
+    return page(request, "runs.html", actor, "Runs", **_listed(request, place))
+
+
+@router.get("/_runs")
+def live_list(request: Request, place: Place, actor: Viewer) -> HTMLResponse:
+    return page(request, "_runs.html", actor, **_listed(request, place))
+
+
+@router.get("/runs/{run_id}")
+def one_page(run_id: str, request: Request, place: Place, actor: Viewer) -> HTMLResponse:
+    return _one(request, place, actor, run_id, "run.html")
+
+
+@router.get("/runs/{run_id}/_run")
+def live(run_id: str, request: Request, place: Place, actor: Viewer) -> HTMLResponse:
+    return _one(request, place, actor, run_id, "_run_live.html")
+
+
+@router.get("/runs/{run_id}/report.json")
+def report(run_id: str, place: Place, actor: Viewer) -> Response:
+    del actor
+    lines = place.runs.get(run_id).report or []
+    return Response(encoded(lines), media_type="application/x-ndjson")
+
+
+@router.post("/runs/{run_id}/stop")
+def stop(run_id: str, changes: Operator) -> RedirectResponse:
+    changes.stop_run(run_id)
+    return go(f"/runs/{run_id}", "It will stop in a moment.")
+
+
+def _listed(request: Request, place: Workspace) -> dict[str, Any]:
+    given = {key: request.query_params.get(key, "")[:200] for key in ("connection", "status", "before")}
+    slug, slash, lake = given["connection"].partition("/")
+    history = place.lake(lake).runs if slash else place.runs
+    status = given["status"] if given["status"] in ("running", "finished", "failed") else None
+    before = given["before"] if given["before"].isdigit() else None
+    source_id = place.sources.get(slug).id if slug else None
+    connections = [one for name in place.lakes for one in place.connections.of_lake(name)]
+    return {
+        "runs": history.lines(LIMIT, source_id, before=before, status=status),
+        "names": {(one.source.id, one.lake): one.name for one in connections},
+        "all_names": sorted(one.full_name for one in connections),
+        "connection": given["connection"],
+        "of_status": given["status"],
+        "before": before,
+        "older": bool(before),
+        "limit": LIMIT,
+        "query": urlencode({"connection": given["connection"], "status": given["status"]}),
+        "waiting": place.orders.open(),
+    }
+
+
+def _one(request: Request, place: Workspace, actor: Actor, run_id: str, template: str) -> HTMLResponse:
+    run = place.runs.line(run_id)
+    lines = place.runs.get(run_id).report or [] if run.status != "running" else []
+    connection = next((one for one in place.connections.of_lake(run.lake) if one.source.id == run.source_id), None)
+    tables = sorted(lines[1:], key=lambda line: -line["row_count"])
+    return page(
+        request,
+        template,
+        actor,
+        "Runs",
+        run=run,
+        name=connection.name if connection else run.source_id,
+        full_name=connection.full_name if connection else "",
+        steps=_steps(run, place.clock.now()),
+        head=lines[0] if lines and run.status == "finished" and "files_read" in lines[0] else None,
+        failed_files=lines[0].get("failed_files", []) if lines else [],
+        tables=[{"rescued": {}, "partitions": [], "new_columns": [], "books": {"duplicates": 0}} | t for t in tables],
+        most_rows=max((line["row_count"] for line in tables), default=1) or 1,
+        explained=EXPLAINED,
+        waits=waits_for_somebody(run.error_code),
+        has_report=bool(lines),
+    )
+
+
+def _steps(run: RunLine, now: int) -> list[dict[str, Any]]:
+    """The steps of a run side by side, each as wide as it took long."""
+    begun = run.steps or []
+    end = run.finished_at or now
+    ends = [at for _, at in begun[1:]] + [end]
+    whole = max(1, end - begun[0][1]) if begun else 1
+    steps, x = [], 0.0
+    for number, ((name, start), stop) in enumerate(zip(begun, ends, strict=True)):
+        width = max(0, stop - start) / whole * _WIDTH
+        words = f"{max(0, stop - start) / SECOND:.1f} s"
+        shade = _SHADES[number % len(_SHADES)]
+        steps.append({"name": name, "words": words, "x": round(x, 1), "width": round(width, 1), "shade": shade})
+        x += width
+    return steps

@@ -1,0 +1,155 @@
+"""Sources: their write keys, how to send to them, and their last events."""
+
+import json
+from typing import Any
+
+from fastapi import APIRouter, Request
+from fastapi.responses import HTMLResponse, RedirectResponse
+
+from eventlake.errors import EventLakeError
+from eventlake.library.workspace import Workspace
+from eventlake.settings import DEFAULT_LAKE
+from eventlake.status.funnel import funnels
+from eventlake.timetable import DAY
+from eventlake.web.access import Actor, Place, last_events_of
+from eventlake.web.pages.form import Admin, Fields, Sender, Viewer
+from eventlake.web.pages.render import go, page
+
+router = APIRouter(include_in_schema=False)
+
+
+@router.get("/sources")
+def list_page(request: Request, place: Place, actor: Viewer) -> HTMLResponse:
+    return _list(request, place, actor)
+
+
+@router.post("/sources")
+def add(request: Request, place: Place, actor: Sender, changes: Admin, fields: Fields) -> HTMLResponse:
+    slug = fields.get("slug", "").strip()
+    try:
+        made, key = changes.add_source(
+            slug, name=fields.get("name", "").strip() or None, lake=fields.get("lake", DEFAULT_LAKE)
+        )
+    except EventLakeError as error:
+        return _list(request, place, actor, error, fields)
+    return _one(request, place, actor, made.source.slug, write_key=key)
+
+
+@router.get("/sources/{slug}")
+def one_page(slug: str, request: Request, place: Place, actor: Viewer) -> HTMLResponse:
+    return _one(request, place, actor, slug)
+
+
+@router.get("/sources/{slug}/_events")
+def live_events(slug: str, request: Request, place: Place, actor: Viewer) -> HTMLResponse:
+    return page(request, "_events.html", actor, **_events(request, place, slug))
+
+
+@router.post("/sources/{slug}/enable")
+def enable(slug: str, changes: Admin, fields: Fields) -> RedirectResponse:
+    found = changes.enable_source(slug, fields.get("enabled") == "true")
+    return go(f"/sources/{found.slug}", f"{found.slug} is switched {'on' if found.enabled else 'off'}.")
+
+
+@router.post("/sources/{slug}/keys")
+def add_key(slug: str, request: Request, place: Place, actor: Sender, changes: Admin) -> HTMLResponse:
+    return _one(request, place, actor, slug, write_key=changes.add_key(slug))
+
+
+@router.post("/sources/{slug}/keys/revoke")
+def revoke_key(slug: str, changes: Admin, fields: Fields) -> RedirectResponse:
+    changes.revoke_key(slug, fields.get("hash", ""))
+    return go(f"/sources/{slug}", "The key is revoked.")
+
+
+def _list(
+    request: Request,
+    place: Workspace,
+    actor: Actor,
+    problem: EventLakeError | None = None,
+    given: dict[str, str] | None = None,
+) -> HTMLResponse:
+    today = place.clock.now() // DAY * DAY
+    lakes_of: dict[str, list[str]] = {}
+    for one in place.connections.all():
+        lakes_of.setdefault(one.source.id, []).append(one.lake)
+    return page(
+        request,
+        "sources.html",
+        actor,
+        "Sources",
+        status=422 if problem else 200,
+        problem=problem,
+        given={"slug": "", "name": "", **(given or {})},
+        sources=place.sources.all(),
+        lakes_of=lakes_of,
+        lakes=list(place.settings.all_lakes),
+        funnels=funnels(place, today, today + DAY),
+    )
+
+
+def _one(request: Request, place: Workspace, actor: Actor, slug: str, write_key: str = "") -> HTMLResponse:
+    source = place.sources.get(slug)
+    return page(
+        request,
+        "source.html",
+        actor,
+        "Sources",
+        source=source,
+        connections=[one for one in place.connections.all() if one.source.id == source.id],
+        keys=place.sources.keys(source.slug),
+        write_key=write_key,
+        snippets=_snippets(write_key or "WRITE_KEY", request.app.state.collector_url),
+        **_events(request, place, slug),
+    )
+
+
+def _events(request: Request, place: Workspace, slug: str) -> dict[str, Any]:
+    source = place.sources.get(slug)
+    connections = [one for one in place.connections.all() if one.source.id == source.id]
+    lake = connections[0].lake if connections else DEFAULT_LAKE
+    return {"events": last_events_of(request).of(source, connections), "lake": lake}
+
+
+def _snippets(key: str, url: str) -> list[tuple[str, str]]:
+    """How to send to the collector, by SDK."""
+    host = url.partition("://")[2]
+    event = json.dumps({"userId": "u1", "event": "Signed Up", "properties": {"plan": "free"}})
+    return [
+        ("curl", f"curl -u {key}: {url}/v1/track -d '{event}'"),
+        (
+            "Browser: Analytics.js 2.0 (@segment/analytics-next)",
+            f"""import {{ AnalyticsBrowser }} from "@segment/analytics-next";
+
+const analytics = AnalyticsBrowser.load(
+  {{ writeKey: "{key}", cdnURL: "{url}" }},
+  {{ integrations: {{ "Segment.io": {{ apiHost: "{host}/v1", protocol: "{url.partition(":")[0]}" }} }} }},
+);
+analytics.track("Signed Up", {{ plan: "free" }});""",
+        ),
+        (
+            "Node.js (@segment/analytics-node)",
+            f"""import {{ Analytics }} from "@segment/analytics-node";
+
+const analytics = new Analytics({{ writeKey: "{key}", host: "{url}" }});
+analytics.track({{ userId: "u1", event: "Signed Up", properties: {{ plan: "free" }} }});""",
+        ),
+        (
+            "Python (segment-analytics-python)",
+            f"""import segment.analytics as analytics
+
+analytics.write_key = "{key}"
+analytics.host = "{url}"
+analytics.track("u1", "Signed Up", {{"plan": "free"}})
+analytics.flush()""",
+        ),
+        (
+            "Python (rudder-sdk-python)",
+            f"""import rudderstack.analytics as analytics
+
+analytics.write_key = "{key}"
+analytics.dataPlaneUrl = "{url}"
+analytics.track("u1", "Signed Up", {{"plan": "free"}})
+analytics.flush()""",
+        ),
+    ]
