@@ -19,6 +19,10 @@ import pytest
 
 import eventlake.workspace
 from aws import Aws, aws_account
+from browsers import browser as browser  # noqa: PLC0414 - fixtures, as are the next
+from browsers import chromium as chromium  # noqa: PLC0414
+from browsers import node_modules as node_modules  # noqa: PLC0414
+from browsers import site as site  # noqa: PLC0414
 from eventlake.archive import layout as archive
 from eventlake.control.connections import Connection
 from eventlake.control.sources import Source

@@ -129,7 +129,7 @@ def test_what_was_there_before_there_were_lakes_belongs_to_the_default_one(tmp_p
             names = {"segment_type": "table_key"}  # given by a later step
             old = {names.get(column.name, column.name): _any(column) for column in before.tables[name].c}
             old = {name: value for name, value in old.items() if name in row}
-            given = {"lake": "default", "owner": ""}  # by later steps
+            given: dict[str, Any] = {"lake": "default", "owner": ""}  # by later steps
             given |= {"partial": False, "done": 0, "tasks": 0, "stop_asked": False, "error_code": None, "notices": None}
             given |= {"steps": None, **dict.fromkeys(database.COUNTS)} if name == "runs" else {}
             assert dict(row) == old | {name: value for name, value in given.items() if name in row}

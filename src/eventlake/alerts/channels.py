@@ -7,6 +7,7 @@ import json
 import smtplib
 import ssl
 import urllib.parse
+from contextlib import closing
 from email.message import EmailMessage
 from email.utils import formatdate, make_msgid
 
@@ -88,14 +89,11 @@ def _post(url: str, body: bytes, headers: dict[str, str]) -> None:
     """Where the answer leads elsewhere, it is not followed: what is sent is meant for this address only."""
     parts = urllib.parse.urlsplit(url)
     kind = http.client.HTTPSConnection if parts.scheme == "https" else http.client.HTTPConnection
-    connection = kind(parts.hostname or "", parts.port, timeout=_SECONDS)
-    try:
+    with closing(kind(parts.hostname or "", parts.port, timeout=_SECONDS)) as connection:
         target = urllib.parse.urlunsplit(("", "", parts.path or "/", parts.query, ""))
         connection.request("POST", target, body, {"Content-Type": "application/json", **headers})
-        answer = connection.getresponse()
-        said = answer.read(_MOST_SHOWN)
-    finally:
-        connection.close()
+        with connection.getresponse() as answer:
+            said = answer.read(_MOST_SHOWN)
     if not 200 <= answer.status < 300:
         raise NotDeliveredError(f"{parts.hostname} answers {answer.status} {_text(said)}".strip())
 

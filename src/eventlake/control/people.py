@@ -126,23 +126,28 @@ class People:
             connection.execute(db.sessions.delete().where(db.sessions.c.user_name == name))
 
     def set_role(self, name: str, role: Scope) -> User:
-        self._refuse_without_admin(name, None if role is Scope.ADMIN else name)
+        self._refuse_if_unknown(name)
+        if role is not Scope.ADMIN:
+            self._refuse_without_admin(name)
         with self._engine.begin() as connection:
             connection.execute(db.users.update().where(db.users.c.name == name).values(role=role.value))
         return next(user for user in self.users() if user.name == name)
 
     def remove(self, name: str) -> None:
-        self._refuse_without_admin(name, name)
+        self._refuse_if_unknown(name)
+        self._refuse_without_admin(name)
         with self._engine.begin() as connection:
             connection.execute(db.sessions.delete().where(db.sessions.c.user_name == name))
             connection.execute(db.users.delete().where(db.users.c.name == name))
 
-    def _refuse_without_admin(self, name: str, leaving: str | None) -> None:
-        users = self.users()
-        if name not in {user.name for user in users}:
+    def _refuse_if_unknown(self, name: str) -> None:
+        if name not in {user.name for user in self.users()}:
             raise NotFoundError(f"there is no user {name!r}", fix="see the list of users")
-        if not any(user.role is Scope.ADMIN and user.name != leaving for user in users):
-            raise InvalidSettingsError(f"{name!r} is the only administrator", fix="make another one first")
+
+    def _refuse_without_admin(self, leaving: str) -> None:
+        admins = {user.name for user in self.users() if user.role is Scope.ADMIN}
+        if admins == {leaving}:
+            raise InvalidSettingsError(f"{leaving!r} is the only administrator", fix="make another one first")
 
     # Sessions
 

@@ -25,11 +25,8 @@ _HEADERS = [
     (b"cross-origin-resource-policy", b"same-origin"),
 ]
 _NOT_KEPT = (b"cache-control", b"no-store")
+_TOO_LARGE = b"the request is larger than a megabyte\n"
 _HSTS = (b"strict-transport-security", b"max-age=31536000")
-
-
-class _TooLargeError(Exception):
-    pass
 
 
 class Guard:
@@ -48,18 +45,22 @@ class Guard:
         if _name(headers.get(b"host", b"").decode("latin-1")) not in self._hosts:
             await _refuse(send, 421, b"this is not its address: see [console] url in eventlake.toml\n")
             return
+        if int(_digits(headers.get(b"content-length", b"0"))) > MOST_BYTES:
+            await _refuse(send, 413, _TOO_LARGE)
+            return
         left, is_begun = MOST_BYTES, False
 
         async def bounded() -> Message:
+            """The body, of which nobody said how long it is: past the limit it is as if the client had gone."""
             nonlocal left
             message = await receive()
             left -= len(message.get("body", b""))
-            if left < 0:
-                raise _TooLargeError
-            return message
+            return message if left >= 0 else {"type": "http.disconnect"}
 
         async def with_headers(message: Message) -> None:
             nonlocal is_begun
+            if left < 0 and not is_begun:
+                return  # what it would say of a client that has gone is not for this one
             if message["type"] == "http.response.start":
                 is_begun = True
                 given = {name for name, _ in message["headers"]}
@@ -69,15 +70,21 @@ class Guard:
 
         try:
             await self._app(scope, bounded, with_headers)
-        except _TooLargeError:
-            if not is_begun:
-                await _refuse(send, 413, b"the request is larger than a megabyte\n")
+        except Exception:
+            if left >= 0:
+                raise
+        if left < 0 and not is_begun:
+            await _refuse(send, 413, _TOO_LARGE)
 
 
 async def _refuse(send: Send, status: int, body: bytes) -> None:
     headers = [(b"content-type", b"text/plain; charset=utf-8"), (b"connection", b"close"), *_HEADERS]
     await send({"type": "http.response.start", "status": status, "headers": headers})
     await send({"type": "http.response.body", "body": body})
+
+
+def _digits(text: bytes) -> bytes:
+    return text if text.isdigit() else b"0"  # the server refuses what is no number
 
 
 def _name(host: str) -> str:

@@ -71,7 +71,7 @@ def _rescued(place: Workspace, source_id: str | None) -> list[dict[str, Any]]:
                 for column, number in line.get("rescued", {}).items():
                     counts[run.lake, f"{line['database']}.{line['table_name']}", column] += number
     return [
-        {"lake": lake, "table": table, "column": column, "values": number}
+        {"lake": lake, "table": table, "column": column, "number": number}
         for (lake, table, column), number in counts.most_common(_MOST)
     ]
 

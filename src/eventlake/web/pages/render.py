@@ -87,6 +87,7 @@ environment.filters |= {
     "iso": instants.to_text,
     "utc": _utc,
     "ago": _ago,
+    "coming": lambda micros: _ago(micros) if micros > _now() else "due now",
     "lag": lambda micros: _span(max(0, _now() - micros) / SECOND),
     "duration": _duration,
     "number": lambda number: f"{number:,}",
