@@ -77,6 +77,10 @@ test-postgres: $(DEV_DONE) ## Run the tests of databases, syncs and crashes with
 screens: $(DEV_DONE) ## Write the screens of README and tutorial anew from what the program prints.
 	EVENTLAKE_UPDATE_SCREENS=1 $(BIN)/python -m pytest -q tests/test_screens.py
 
+.PHONY: pictures
+pictures: $(DEV_DONE) ## Make the pictures of docs/console.md anew, in Chromium.
+	EVENTLAKE_PICTURES=docs/pictures $(BIN)/python -m pytest -q tests/test_browser.py
+
 .PHONY: torture
 torture: $(DEV_DONE) ## Kill hundreds of runs and load 100,000 hostile events; most of an hour.
 	EVENTLAKE_KILLS=300 EVENTLAKE_EXAMPLES=300 EVENTLAKE_EVENTS=100000 $(BIN)/python -m pytest tests/test_crash.py tests/test_faults.py \

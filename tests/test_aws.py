@@ -540,6 +540,28 @@ def test_a_role_is_assumed_in_other_processes_too(on_aws: OnAws) -> None:
     assert done.stdout == b"content"
 
 
+def test_a_lake_acts_with_the_access_keys_of_its_profile(
+    on_aws: OnAws, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    keys = {name: os.environ[name] for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY")}
+    (tmp_path / "credentials").write_text(
+        f"[lake]\naws_access_key_id = {keys['AWS_ACCESS_KEY_ID']}\n"
+        f"aws_secret_access_key = {keys['AWS_SECRET_ACCESS_KEY']}\n"
+    )
+    monkeypatch.setenv("AWS_SHARED_CREDENTIALS_FILE", str(tmp_path / "credentials"))
+    for name in keys:
+        monkeypatch.delenv(name)
+    options = S3Options(on_aws.aws.endpoint, path_style=True, aws=AwsOptions(REGION, profile="lake"))
+    storage = S3Storage(f"s3://{on_aws.bucket}/lake", options)
+    storage.write("one", b"content")
+    assert storage.read("one") == b"content"
+    assert keys["AWS_SECRET_ACCESS_KEY"] not in repr(storage.options)
+    assert keys["AWS_SECRET_ACCESS_KEY"].encode() not in pickle.dumps(storage)
+    nobody = S3Options(on_aws.aws.endpoint, path_style=True, aws=AwsOptions(REGION, profile="nobody"))
+    with pytest.raises(InvalidSettingsError, match="there is no AWS profile 'nobody'"):
+        S3Storage(f"s3://{on_aws.bucket}/lake", nobody).read("one")
+
+
 class Overloaded(BaseHTTPRequestHandler):
     """An S3 that refuses two requests, as S3 does while it makes room for a higher rate of them."""
 

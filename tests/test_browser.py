@@ -20,11 +20,14 @@ from eventlake.control.people import Scope
 from eventlake.library import Workspace
 from eventlake.schedule.scheduler import Scheduler
 from eventlake.web.app import create_app
+from eventlake.workspace import Clock
 from servers import free_ports
 
 pytestmark = pytest.mark.long
 
-SHOTS = os.environ.get("EVENTLAKE_SCREENSHOTS")  # a folder to keep pictures in
+SHOTS = os.environ.get("EVENTLAKE_SCREENSHOTS")  # a folder for pictures of everything, to look at
+PICTURES = os.environ.get("EVENTLAKE_PICTURES")  # the folder of those that docs/console.md shows
+SHOWN = {"overview-light": "overview", "journey-2-debugger": "debugger", "run-light": "run", "table-light": "table"}
 PAGES = {
     "overview": "/",
     "sources": "/sources",
@@ -79,7 +82,7 @@ class Served:
 
 @pytest.fixture(scope="module")
 def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
-    found = Served(full_place(tmp_path_factory.mktemp("browser") / "place"))
+    found = Served(full_place(tmp_path_factory.mktemp("browser") / "place", Clock()))
     yield found
     found.close()
 
@@ -108,6 +111,8 @@ def keep(page: Page, name: str) -> None:
     if SHOTS:
         Path(SHOTS).mkdir(parents=True, exist_ok=True)
         page.screenshot(path=f"{SHOTS}/{name}.png", full_page=True)
+    if PICTURES and name in SHOWN:
+        page.screenshot(path=f"{PICTURES}/{SHOWN[name]}.png")
 
 
 @pytest.mark.parametrize(

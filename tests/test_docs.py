@@ -15,14 +15,18 @@ from typer.main import get_command
 
 from conftest import InProcess, Lake, track
 from eventlake.cli.main import app
+from eventlake.control.alerts import Kind
 from eventlake.control.settings import ConnectionSettings, RudderStackSettings, SegmentSettings
 from eventlake.errors import EventLakeError
 from eventlake.lake import ids
 from eventlake.lake.report_columns import REPORT_COLUMNS
 from eventlake.schema.cast import REASONS
 from eventlake.settings import Settings
+from eventlake.settings_channels import EmailChannelSettings, SlackChannelSettings, WebhookChannelSettings
 from eventlake.sync import jobs
 from eventlake.sync.work import Sizes
+from eventlake.web import access
+from eventlake.web import app as web_app
 
 ROOT = Path(__file__).parent.parent
 DOCS = ROOT / "docs"
@@ -331,7 +335,43 @@ def test_every_row_of_the_table_of_protections_names_a_test_that_exists() -> Non
     assert len(rows) >= 7
     tests = Path(__file__).parent
     for row in rows:
-        proof = row.split(" | ")[-1]
-        file, *names = re.findall(r"`([^`]+)`", proof)
-        assert names, row
-        assert [name for name in names if f"def {name}(" not in (tests.parent / file).read_text()] == []
+        for proof in row.split(" | ")[-1].split("; "):
+            file, *names = re.findall(r"`([^`]+)`", proof)
+            assert names, row
+            assert [name for name in names if f"def {name}(" not in (tests.parent / file).read_text()] == []
+
+
+# The HTTP API
+
+
+def api_rows() -> list[str]:
+    """The rows of docs/api.md, as the code says them."""
+    rows = []
+    for module in web_app.API:
+        for route in module.router.routes:
+            calls = set(_calls(route.dependant))
+            is_admins = calls & {access.admin, access.admin_looks}
+            scope = "admin" if is_admins else "operate" if access.operator in calls else "read"
+            (method,) = route.methods
+            rows.append(f"| `{method} {route.path}` | {route.endpoint.__doc__.strip().splitlines()[0]} | {scope} |")
+    return rows
+
+
+def _calls(dependant: Any) -> Iterator[Any]:
+    yield dependant.call
+    for inner in dependant.dependencies:
+        yield from _calls(inner)
+
+
+def test_every_path_of_the_api_is_described_with_its_scope() -> None:
+    shown = re.findall(r"^\| `(?:GET|POST|PATCH|DELETE) .*$", page("api.md"), re.MULTILINE)
+    assert shown == api_rows()
+
+
+def test_every_kind_of_alert_and_every_setting_of_a_channel_is_described() -> None:
+    for kind in Kind:
+        row = re.search(rf"^\| `{kind.value}` \|.*\| (.*?) ?\|$", page("alerts.md"), re.MULTILINE)
+        assert row, kind
+        assert row[1] == ("" if kind.threshold is None else f"{kind.threshold:g}")
+    for channel in (EmailChannelSettings, WebhookChannelSettings, SlackChannelSettings):
+        assert [name for name in channel.model_fields if f"`{name}`" not in page("alerts.md") and name != "kind"] == []

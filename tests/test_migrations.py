@@ -150,3 +150,15 @@ def _taken_to(connection: sa.Connection, step: str) -> None:
     config.set_main_option("script_location", str(migrations.FOLDER))
     config.attributes["connection"] = connection
     command.upgrade(config, step)
+
+
+def test_what_reports_say_is_beside_the_runs_of_an_earlier_version(earlier: Workspace) -> None:
+    lines = {line.run_id: line for line in earlier.runs.lines(None)}
+    assert len(lines) > 2
+    for run_ in earlier.runs.latest(None):
+        head = (run_.report or [{}])[0]
+        line = lines[run_.run_id]
+        assert line.loaded == head.get("books", {}).get("loaded")
+        assert line.outcome == run_.outcome
+        assert (line.notices or []) == [*head.get("notices", ()), *([head["error"]] if "error" in head else ())]
+    assert sum(line.loaded or 0 for line in lines.values() if line.kind == "sync") >= 140

@@ -181,3 +181,30 @@ def test_users_alerts_and_runs_on_the_command_line(place: Workspace) -> None:
     assert "secret-part" not in failed
     assert "is no longer told of no_data" in cli(place, "alerts", "unsubscribe", told["subscriptions"][0]["id"])
     assert "there is no run 17" in cli(place, "stop", "17", code=2)
+
+
+@pytest.mark.long
+def test_the_demo_serves_a_lake_to_which_events_keep_coming(tmp_path: Path) -> None:
+    command = [str(PROGRAM), "demo", "--serve", "--events", "2000", "--dir", str(tmp_path / "demo")]
+    log = tmp_path / "demo.log"
+    with log.open("wb") as file:
+        process = subprocess.Popen(command, stdout=file, stderr=file)
+        try:
+            deadline = time.monotonic() + SECONDS
+            while not ("/welcome/" in log.read_text() and "rows loaded" in log.read_text()):
+                assert time.monotonic() < deadline, log.read_text()
+                assert process.poll() is None, log.read_text()
+                time.sleep(0.2)
+            place = Workspace.open(tmp_path / "demo")
+            came = sum(one.accepted for one in place.collected.between(0, place.clock.now() + 1).values())
+            while not came:
+                assert time.monotonic() < deadline, log.read_text()
+                time.sleep(0.5)
+                came = sum(one.accepted for one in place.collected.between(0, place.clock.now() + 1).values())
+            assert place.query("select count(*) as n from shop.page").to_pylist()[0]["n"] > 0
+            place.close()
+        finally:
+            process.send_signal(signal.SIGTERM)
+            code = process.wait(SECONDS)
+    assert code == 0, log.read_text()
+    assert "serve" in log.read_text().splitlines()[-1]  # how to go on

@@ -30,6 +30,12 @@ class AwsSettings(_Section):
         pattern=r"^(us(-gov)?|af|ap|ca|cn|eu|il|me|mx|sa)-(central|(north|south)?(east|west)?)-\d$",
         description="Region of bucket, catalog and cluster; by default as AWS tools find it.",
     )
+    profile: str | None = Field(
+        None,
+        min_length=1,
+        max_length=200,
+        description="Profile of the files in which AWS tools keep access keys; by default as they find them.",
+    )
     role_arn: str | None = Field(
         None,
         pattern=_ROLE_ARN,

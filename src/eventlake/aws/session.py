@@ -14,6 +14,7 @@ class AwsOptions(NamedTuple):
     region: str | None = None
     role_arn: str | None = None
     external_id: str | None = None
+    profile: str | None = None  # of the files in which AWS tools keep access keys
 
 
 def client(service: str, options: AwsOptions, *, endpoint: str | None = None, **config: Any) -> Any:
@@ -40,8 +41,15 @@ def session(options: AwsOptions) -> Any:
     import boto3  # noqa: PLC0415
     import botocore.session  # noqa: PLC0415
     from botocore.credentials import CredentialResolver  # noqa: PLC0415
+    from botocore.exceptions import ProfileNotFound  # noqa: PLC0415
 
-    own = boto3.session.Session(region_name=options.region)
+    try:
+        own = boto3.session.Session(profile_name=options.profile, region_name=options.region)
+    except ProfileNotFound as error:
+        raise InvalidSettingsError(
+            f"there is no AWS profile {options.profile!r}",
+            fix="`aws configure --profile NAME` makes one; or correct aws.profile",
+        ) from error
     if not options.role_arn:
         return own
     assumed = botocore.session.get_session()

@@ -83,8 +83,14 @@ def demo(
     events: Annotated[int, typer.Option(min=1000, help="How many events to make.")] = 50_000,
     folder: Annotated[Path | None, typer.Option("--dir", help="Where; by default a new temporary folder.")] = None,
     dialect: state.DialectOption = "segment",
+    serve: Annotated[
+        bool, typer.Option("--serve", help="Run everything, with live events, and show it in a browser, until Ctrl-C.")
+    ] = False,
 ) -> None:
-    """A tour in a scratch folder: make events, send some over HTTP, sync them on Spark, look at what became of them."""
+    """A tour in a scratch folder: make events, send some over HTTP, sync them on Spark, look at what became of them.
+
+    With --serve, the same in a browser: a collector, a scheduler and the console run, and events keep coming.
+    """
     scratch = (folder or Path(tempfile.mkdtemp(prefix="eventlake-demo-"))).resolve()
     place = Workspace.create(scratch, dialect)
     connection, write_key = place.connections.add_source(SOURCE)
@@ -92,6 +98,9 @@ def demo(
     _step(f"1. A workspace in {scratch}")
 
     _step(f"2. {events:,} events of a web shop, an iOS app and a back end; with copies, odd values and broken lines")
+    if serve:
+        _serve(place, connection, write_key, events)
+        return
     until = datetime.now(UTC).replace(minute=0, second=0, microsecond=0)
     recipe = Recipe(events=int(events * 0.8), until=until - timedelta(hours=5), hours=19)
     later = replace(
@@ -139,6 +148,16 @@ def _sync(place: Workspace, connection: Connection, runner: Runner) -> None:
 def _step(words: str) -> None:
     output.out.print()
     output.out.print(words, style="bold")
+
+
+def _serve(place: Workspace, connection: Connection, write_key: str, events: int) -> None:
+    """Everything, as `eventlake serve` runs it, with a day of history and live events."""
+    until = datetime.now(UTC).replace(minute=0, second=0, microsecond=0)
+    history = Recipe(events, until=until, duplicate_share=0.02, conflict_share=0.02, broken_share=0.001)
+    _archive(place, connection.source, history, place.folder / "raw", files=8)
+    place.connections.change(SOURCE, {"schedule": "every 5m"})
+    _step("3. Everything runs, and events keep coming. Open the link below; stop with Ctrl-C")
+    demo_live.serve(place.folder, write_key)
 
 
 def _archive(place: Workspace, source: Source, recipe: Recipe, folder: Path, *, files: int) -> None:

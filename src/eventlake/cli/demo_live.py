@@ -1,17 +1,26 @@
 """The part of the demo that is sent over HTTP to a collector."""
 
 import base64
+import itertools
 import json
+import socket
 import subprocess
 import sys
+import threading
+import time
 import urllib.request
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+from eventlake.cli import output
+from eventlake.cli.serve import CONSOLE_PORT, tell
+from eventlake.collector.options import Options
 from eventlake.demo import events as demo
 from eventlake.demo.events import Recipe
+from eventlake.serve.supervisor import Supervisor
 
 _BY_SERVER = (
     "receivedAt",
@@ -32,6 +41,10 @@ _CALLS: dict[str, tuple[str, ...]] = {  # what Segment's SDK for Python wants in
 }
 
 
+_AT_ONCE = 6  # live events
+_ODD = [{"type": "track", "userId": "u1"}]  # refused: it has no event
+
+
 @contextmanager
 def collector(workspace: Path) -> Iterator[str]:
     """A collector of the workspace; gives its address."""
@@ -50,6 +63,45 @@ def _address(process: subprocess.Popen[str]) -> str:
             return line.split()[2]
         said.append(line)
     raise RuntimeError("the collector did not start: " + "".join(said))
+
+
+def serve(workspace: Path, write_key: str) -> None:
+    """Run everything, with live events, until somebody stops it."""
+    console, collector = _free_ports(CONSOLE_PORT, Options().port)
+    address = f"http://127.0.0.1:{collector}"
+    parts = {
+        "collector": ["collect", "--port", str(collector), "--workers", "1"],
+        "scheduler": ["schedule"],
+        "console": ["console", "--port", str(console), "--collector-url", address],
+    }
+    threading.Thread(target=_keep_sending, args=(address, write_key), daemon=True).start()
+    Supervisor(workspace, parts, tell).run()
+    output.talk.print(f"Stopped. Go on any time: eventlake -C {workspace} serve")
+
+
+def _free_ports(*wanted: int) -> list[int]:
+    """These ports, or others in place of those that are taken."""
+    found = []
+    for port in wanted:
+        with socket.socket() as one:
+            try:
+                one.bind(("127.0.0.1", port))
+            except OSError:
+                one.bind(("127.0.0.1", 0))
+            found.append(one.getsockname()[1])
+    return found
+
+
+def _keep_sending(address: str, write_key: str) -> None:
+    """A few events every second, some of them odd, as long as the process lives."""
+    for seed in itertools.count(100):
+        now = datetime.now(UTC)
+        recipe = Recipe(60, seed=seed, until=now, hours=1, conflict_share=0.02)
+        events = [_as_sent(json.loads(line)) for line in demo.lines(recipe)]
+        for start in range(0, len(events), _AT_ONCE):
+            with suppress(OSError):  # the collector may be starting, or ending
+                _send_plainly(address, write_key, [*events[start : start + _AT_ONCE], *_ODD[seed % 10 != 0 :]])
+            time.sleep(1)
 
 
 def send(address: str, write_key: str, recipe: Recipe) -> str:

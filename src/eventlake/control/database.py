@@ -72,7 +72,7 @@ runs = sa.Table(
     sa.Column("done", sa.Integer, nullable=False, server_default="0"),  # tasks of the step
     sa.Column("tasks", sa.Integer, nullable=False, server_default="0"),
     sa.Column("stop_asked", sa.Boolean, nullable=False, server_default=sa.false()),
-    sa.Index("ix_runs_connection", "source_id", "lake", "kind", "status", "run_id"),
+    sa.Index("ix_runs_connection", "source_id", "lake", "kind", "run_id", "status"),
     sa.Index("ix_runs_counts", "started_at", "source_id", "lake", "kind", *COUNTS),
 )
 

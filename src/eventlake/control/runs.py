@@ -195,23 +195,48 @@ class History:
             rows = connection.execute(query.group_by(period, table.source_id, table.lake)).all()
         return {(int(row[0]), row[1], row[2]): Counts(*map(int, row[3:])) for row in rows}
 
+    def rows(self, start: int, stop: int, *, per: int, source_id: str | None = None) -> dict[int, int]:
+        """Rows that syncs loaded which began in [start, stop): beginning of each period → how many."""
+        table = db.runs.c
+        period = (table.started_at // per * per).label("period")
+        conditions = [table.started_at >= start, table.started_at < stop, table.kind == "sync"]
+        conditions += [table.source_id == source_id] if source_id else []
+        query = sa.select(period, sa.func.coalesce(sa.func.sum(table.loaded), 0)).where(*self._here(), *conditions)
+        with self._engine.connect() as connection:
+            return {int(row[0]): int(row[1]) for row in connection.execute(query.group_by(period))}
+
     def last_sync(self, source_id: str, lake: str) -> RunLine | None:
         """The sync that was begun last."""
         return next(iter(self._lines(1, *_of(source_id, lake), db.runs.c.kind == "sync")), None)
 
     def last_of_each(self, *, status: str | None = None) -> dict[tuple[str, str], RunLine]:
         """The sync of each connection that was begun last, or the last with a status: (source id, lake) → run."""
-        table = db.runs.c
-        wanted = [table.kind == "sync", *([table.status == status] if status else [])]
-        newest = sa.select(sa.func.max(table.run_id)).where(*self._here(), *wanted)
-        with self._engine.connect() as connection:
-            ids = connection.execute(newest.group_by(table.source_id, table.lake)).scalars().all()
+        table, of = db.runs.c, db.connections.c
+        wanted = [table.kind == "sync", table.source_id == of.source_id, table.lake == of.lake]
+        wanted += [table.status == status] if status else []
+        newest = sa.select(table.run_id).where(*self._here(), *wanted).order_by(table.run_id.desc()).limit(1)
+        with self._engine.connect() as connection:  # one look at an index for each connection, however many runs
+            of_each = sa.select(newest.correlate(db.connections).scalar_subquery()).select_from(db.connections)
+            rows = connection.execute(of_each).scalars()
+            ids = [run_id for run_id in rows if run_id is not None]
         found = [
             run
             for start in range(0, len(ids), 500)
             for run in self._lines(None, table.run_id.in_(ids[start : start + 500]))
         ]
         return {(run.source_id, run.lake): run for run in found}
+
+    def failures_of_each(self) -> dict[tuple[str, str], int]:
+        """How many of the last syncs of each connection failed in a row, without those that somebody stopped."""
+        of, table = db.connections.c, db.runs.c
+        syncs = (table.source_id == of.source_id, table.lake == of.lake, table.kind == "sync")
+        finished = sa.select(table.run_id).where(*syncs, table.status == "finished").order_by(table.run_id.desc())
+        since = sa.func.coalesce(finished.limit(1).correlate(db.connections).scalar_subquery(), "")
+        failed = sa.select(sa.func.count()).where(*syncs, table.run_id > since, table.status == "failed", _NOT_STOPPED)
+        query = sa.select(of.source_id, of.lake, failed.correlate(db.connections).scalar_subquery())
+        with self._engine.connect() as connection:
+            rows = connection.execute(query.select_from(db.connections)).all()
+        return {(row[0], row[1]): int(row[2]) for row in rows}
 
     def ended_after(self, moment: int) -> list[RunLine]:
         """The runs that ended later than this, the first that ended first."""

@@ -35,13 +35,14 @@ class ConnectionStatus(NamedTuple):
 def statuses(place: Workspace) -> list[ConnectionStatus]:
     """Of all connections, in the order of their names."""
     last, finished = place.runs.last_of_each(), place.runs.last_of_each(status="finished")
+    failed = place.runs.failures_of_each()
     running, orders = place.runs.lines(None, status="running"), place.orders.open()
     now = place.clock.now()
     found = []
     for connection in place.connections.all():
         key = (connection.source.id, connection.lake)
         newest = last.get(key)
-        failures = place.runs.failures_until(newest) + 1 if newest and newest.status == "failed" else 0
+        failures = failed.get(key, 0)
         found.append(
             ConnectionStatus(
                 connection,

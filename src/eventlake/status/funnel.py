@@ -64,7 +64,5 @@ def rows_by_day(place: Workspace, start: int, stop: int, source_id: str | None =
 
 
 def _by(place: Workspace, start: int, stop: int, per: int, source_id: str | None) -> list[tuple[int, int]]:
-    rows: dict[int, int] = {}
-    for (period, _, _), counts in place.runs.counts(start, stop, per=per, source_id=source_id).items():
-        rows[period] = rows.get(period, 0) + counts.loaded
+    rows = place.runs.rows(start, stop, per=per, source_id=source_id)
     return [(period, rows.get(period, 0)) for period in range(start // per * per, stop, per)]

@@ -67,7 +67,7 @@ _ANSWERS: dict[int | str, dict[str, Any]] = {
         (503, "Something does not answer now."),
     )
 }
-_API = (overview, sources, connections, runs, tables, people)
+API = (overview, sources, connections, runs, tables, people)
 _PAGES = (session, home, source_pages, connection_pages, run_pages, table_pages, quality, settings)
 
 
@@ -96,7 +96,7 @@ def create_app(
     app.state.streams = set()
     app.state.is_encrypted = is_encrypted
     app.state.collector_url = collector_url
-    for module in _API:
+    for module in API:
         app.include_router(module.router, prefix="/api/v1", responses=_ANSWERS)
     for module in _PAGES:
         app.include_router(module.router)

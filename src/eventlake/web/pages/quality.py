@@ -19,7 +19,7 @@ from eventlake.web.pages.render import go, page
 router = APIRouter(include_in_schema=False)
 _DAYS = 7
 _MOST = 200
-_MOST_REPORTS = 500
+_MOST_REPORTS = 200
 
 
 @router.get("/quality")

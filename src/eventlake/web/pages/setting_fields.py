@@ -50,7 +50,7 @@ def forms(
             SettingField(
                 name,
                 _TITLES.get(name) or name.replace("_", " ").capitalize(),
-                info.description or "",
+                (info.description or "").replace("`", ""),
                 (given or {}).get(name, _text(getattr(settings, name))),
                 _choices(info.annotation),
                 is_fixed and is_loaded,

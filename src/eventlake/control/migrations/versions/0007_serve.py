@@ -23,7 +23,7 @@ def upgrade() -> None:
     op.add_column("runs", sa.Column("tasks", sa.Integer, nullable=False, server_default="0"))
     op.add_column("runs", sa.Column("stop_asked", sa.Boolean, nullable=False, server_default=sa.false()))
     op.create_index("ix_runs_finished_at", "runs", ["finished_at"])
-    op.create_index("ix_runs_connection", "runs", ["source_id", "lake", "kind", "status", "run_id"])
+    op.create_index("ix_runs_connection", "runs", ["source_id", "lake", "kind", "run_id", "status"])
     op.create_index(
         "ix_data_files_sums", "data_files", ["source_id", "table_key", "lake", "rows", "size", "last_received"]
     )
