@@ -20,7 +20,7 @@ from starlette.testclient import TestClient
 from eventlake.catalog.embedded import COLUMNS, TABLES
 from eventlake.control import database as db
 from eventlake.control.people import Scope
-from eventlake.control.runs import told_by
+from eventlake.control.run_lines import told_by
 from eventlake.library import Workspace
 from eventlake.web.app import create_app
 from eventlake.workspace import CONFIG

@@ -26,10 +26,10 @@ from eventlake.alerts import channels, rules
 from eventlake.alerts.rules import About
 from eventlake.alerts.watch import Watch
 from eventlake.control.alerts import ATTEMPTS, Alert, Kind
-from eventlake.control.runs import Counts, RunLine
+from eventlake.control.run_lines import Counts, RunLine
 from eventlake.errors import InvalidSettingsError, NotFoundError, TransientError
 from eventlake.library import Workspace
-from eventlake.settings_channels import EmailChannelSettings, SlackChannelSettings, WebhookChannelSettings
+from eventlake.settings_serve import EmailChannelSettings, SlackChannelSettings, WebhookChannelSettings
 from eventlake.timetable import MINUTE
 from eventlake.workspace import CONFIG
 from servers import free_ports

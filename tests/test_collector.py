@@ -406,7 +406,8 @@ def test_keys_decide_about_the_source(tmp_path: Path) -> None:
         codes = [reject["code"] for reject in rejects(tmp_path)]
         assert codes.count("invalid_write_key") == 4
         off = [reject for reject in rejects(tmp_path) if reject["code"] == "source_disabled"]
-        assert [json.loads(reject["sample"])["event"] for reject in off] == ["Off", "Off 0", "Off 1", "Off 2"]
+        # Two workers may refuse in one millisecond.
+        assert sorted(json.loads(reject["sample"])["event"] for reject in off) == ["Off", "Off 0", "Off 1", "Off 2"]
         everything = b"".join(path.read_bytes() for path in tmp_path.rglob("*") if path.is_file())
         for key in (collector.key, other, second):
             assert key.encode() not in everything

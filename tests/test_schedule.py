@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 from conftest import InProcess, SetClock, new_database, track
 from eventlake.control.connections import Connection
 from eventlake.control.leases import Lane
-from eventlake.control.runs import RunLine
+from eventlake.control.run_lines import RunLine
 from eventlake.errors import NotDueError, TransientError
 from eventlake.library import Report, Workspace
 from eventlake.schedule.due import due_since, next_begin, pause

@@ -12,7 +12,7 @@ from pydantic import BaseModel, ConfigDict, Discriminator, Field, Tag, field_val
 from pydantic_settings import BaseSettings, PydanticBaseSettingsSource, SettingsConfigDict
 
 from eventlake.aws.session import AwsOptions
-from eventlake.settings_channels import ChannelSettings
+from eventlake.settings_serve import ChannelSettings, ConsoleSettings
 from eventlake.storage.base import TIMEOUT
 
 DEFAULT_LAKE = "default"
@@ -211,14 +211,6 @@ class EmrSection(_Nodes):
     )
     execution_role_arn: str | None = Field(
         None, pattern=_ROLE_ARN, description="Role in which job runs of EMR Serverless act."
-    )
-
-
-class ConsoleSettings(_Section):
-    url: str = Field(
-        "http://127.0.0.1:8021",
-        pattern=r"^https?://[^\s/?#]+(/[^\s?#]*)?$",
-        description="Where people reach the console; for links in alerts.",
     )
 
 

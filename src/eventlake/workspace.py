@@ -30,14 +30,7 @@ from eventlake.control.settings import DIALECTS
 from eventlake.control.sources import Sources
 from eventlake.errors import ConfigurationError, InvalidSettingsError, NotFoundError
 from eventlake.lake.layout import Folders
-from eventlake.settings import (
-    DEFAULT_LAKE,
-    S3_ROOT,
-    GlueCatalogSettings,
-    LakeSettings,
-    Settings,
-    StorageSettings,
-)
+from eventlake.settings import DEFAULT_LAKE, S3_ROOT, GlueCatalogSettings, LakeSettings, Settings, StorageSettings
 from eventlake.settings_mistakes import mistakes
 from eventlake.storage import private
 from eventlake.storage.base import Storage

@@ -13,7 +13,7 @@ from email.utils import formatdate, make_msgid
 
 from eventlake.control.alerts import Alert
 from eventlake.events import instants
-from eventlake.settings_channels import (
+from eventlake.settings_serve import (
     ChannelSettings,
     EmailChannelSettings,
     SlackChannelSettings,

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 from eventlake.control.alerts import Alert, Kind
-from eventlake.control.runs import Counts, RunLine
+from eventlake.control.run_lines import Counts, RunLine
 from eventlake.events import instants
 from eventlake.reports.words import count
 from eventlake.timetable import DAY, MINUTE

@@ -6,7 +6,7 @@ from typing import NamedTuple
 from eventlake.alerts import channels, rules
 from eventlake.alerts.rules import About
 from eventlake.control.alerts import Alert, Alerts, Kind, Subscription
-from eventlake.control.runs import RunLine
+from eventlake.control.run_lines import RunLine
 from eventlake.timetable import DAY
 from eventlake.workspace import Workspace
 

@@ -109,9 +109,10 @@ def console(
     behind_tls_proxy: BehindProxy = False,
     collector_url: CollectorUrl = "http://127.0.0.1:8020",
 ) -> None:
-    """Run the console and the HTTP API alone. `eventlake serve` runs it beside the collector and a scheduler.
+    """Run the console and the HTTP API alone.
 
-    It listens on this machine only, unless it speaks https or a proxy does that for it.
+    `eventlake serve` runs it beside the collector and a scheduler. It listens on this machine only, unless it speaks
+    https or a proxy does that for it.
 
     Example: eventlake console --port 8021
     """

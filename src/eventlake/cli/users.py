@@ -48,7 +48,9 @@ def remove(name: Annotated[str, typer.Argument(metavar="NAME", help="The user.")
 
 
 def stop(run_id: Annotated[str, typer.Argument(metavar="RUN", help="See `eventlake runs`.")]) -> None:
-    """Let a run end before its commit, wherever it goes on. Nothing of it is published.
+    """Let a run end before its commit, wherever it goes on.
+
+    Nothing of it is published.
 
     Example: eventlake stop 1794916800000000000
     """

@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 import sqlalchemy as sa
 
-from eventlake.control import database as db
+from eventlake.control import service_tables as tables
 from eventlake.errors import InvalidSettingsError, NotFoundError
 from eventlake.timetable import DAY, MINUTE
 
@@ -87,7 +87,7 @@ class Alerts:
         self._channels = channels
 
     def subscriptions(self) -> list[Subscription]:
-        query = sa.select(db.subscriptions).order_by(db.subscriptions.c.created_at, db.subscriptions.c.id)
+        query = sa.select(tables.subscriptions).order_by(tables.subscriptions.c.created_at, tables.subscriptions.c.id)
         with self._engine.connect() as connection:
             return [Subscription(**row._mapping)._replace(kind=Kind(row.kind)) for row in connection.execute(query)]
 
@@ -108,7 +108,7 @@ class Alerts:
         chosen = threshold if threshold is not None else kind.threshold
         made = Subscription(uuid.uuid4().hex[:12], kind, source_id, channel, chosen, self._now())
         with self._engine.begin() as connection:
-            connection.execute(db.subscriptions.insert().values(made._asdict()))
+            connection.execute(tables.subscriptions.insert().values(made._asdict()))
         return made
 
     def unsubscribe(self, subscription_id: str) -> Subscription:
@@ -116,48 +116,50 @@ class Alerts:
         if found is None:
             raise NotFoundError(f"there is no subscription {subscription_id!r}", fix="see the list of subscriptions")
         with self._engine.begin() as connection:
-            connection.execute(db.subscriptions.delete().where(db.subscriptions.c.id == subscription_id))
+            connection.execute(tables.subscriptions.delete().where(tables.subscriptions.c.id == subscription_id))
         return found
 
     def latest(self, limit: int = 100, *, source_id: str | None = None) -> list[Alert]:
         """Newest first."""
-        wanted = [db.alerts.c.source_id == source_id] if source_id else []
-        query = sa.select(db.alerts).where(*wanted).order_by(db.alerts.c.at.desc(), db.alerts.c.id).limit(limit)
+        wanted = [tables.alerts.c.source_id == source_id] if source_id else []
+        query = (
+            sa.select(tables.alerts).where(*wanted).order_by(tables.alerts.c.at.desc(), tables.alerts.c.id).limit(limit)
+        )
         with self._engine.connect() as connection:
             return [_alert(row) for row in connection.execute(query)]
 
     def deliveries(self, alert_ids: Iterable[str]) -> list[Delivery]:
-        query = sa.select(db.deliveries).where(db.deliveries.c.alert_id.in_(list(alert_ids)))
+        query = sa.select(tables.deliveries).where(tables.deliveries.c.alert_id.in_(list(alert_ids)))
         with self._engine.connect() as connection:
             return [Delivery(**row._mapping) for row in connection.execute(query)]
 
     def is_known(self, alert_id: str) -> bool:
         with self._engine.connect() as connection:
-            return bool(connection.scalar(sa.select(sa.exists().where(db.alerts.c.id == alert_id))))
+            return bool(connection.scalar(sa.select(sa.exists().where(tables.alerts.c.id == alert_id))))
 
     def add(self, alert: Alert, channels: Iterable[str]) -> None:
         """Note an alert, and that these channels are to be told; what is noted already is left as it is."""
         with self._engine.begin() as connection:
-            old = sa.select(db.alerts.c.id).where(db.alerts.c.at < self._now() - _KEPT)
-            connection.execute(db.deliveries.delete().where(db.deliveries.c.alert_id.in_(old)))
-            connection.execute(db.alerts.delete().where(db.alerts.c.at < self._now() - _KEPT))
-            _insert_unless_there(connection, db.alerts, alert._asdict())
+            old = sa.select(tables.alerts.c.id).where(tables.alerts.c.at < self._now() - _KEPT)
+            connection.execute(tables.deliveries.delete().where(tables.deliveries.c.alert_id.in_(old)))
+            connection.execute(tables.alerts.delete().where(tables.alerts.c.at < self._now() - _KEPT))
+            _insert_unless_there(connection, tables.alerts, alert._asdict())
             for channel in channels:
                 row = {"alert_id": alert.id, "channel": channel, "attempts": 0, "next_at": self._now()}
-                _insert_unless_there(connection, db.deliveries, row)
+                _insert_unless_there(connection, tables.deliveries, row)
 
     def claim(self) -> tuple[Alert, Delivery] | None:
         """One alert that is to be delivered now; whoever gets it has some minutes to do it."""
-        due = sa.select(db.deliveries).where(db.deliveries.c.next_at <= self._now())
+        due = sa.select(tables.deliveries).where(tables.deliveries.c.next_at <= self._now())
         with self._engine.begin() as connection:
-            for row in connection.execute(due.order_by(db.deliveries.c.next_at).limit(20)).all():
+            for row in connection.execute(due.order_by(tables.deliveries.c.next_at).limit(20)).all():
                 here = _of(Delivery(**row._mapping))
                 claimed = connection.execute(
-                    db.deliveries.update()
-                    .where(here, db.deliveries.c.next_at == row.next_at)
+                    tables.deliveries.update()
+                    .where(here, tables.deliveries.c.next_at == row.next_at)
                     .values(next_at=self._now() + _CLAIMED, attempts=row.attempts + 1)
                 )
-                alert = connection.execute(sa.select(db.alerts).where(db.alerts.c.id == row.alert_id)).first()
+                alert = connection.execute(sa.select(tables.alerts).where(tables.alerts.c.id == row.alert_id)).first()
                 if claimed.rowcount == 1 and alert is not None:
                     return _alert(alert), Delivery(**row._mapping)._replace(attempts=row.attempts + 1)
         return None
@@ -171,11 +173,11 @@ class Alerts:
         elif delivery.attempts < ATTEMPTS:
             values |= {"next_at": self._now() + pause}
         with self._engine.begin() as connection:
-            connection.execute(db.deliveries.update().where(_of(delivery)).values(values))
+            connection.execute(tables.deliveries.update().where(_of(delivery)).values(values))
 
 
 def _of(delivery: Delivery) -> sa.ColumnElement[bool]:
-    table = db.deliveries.c
+    table = tables.deliveries.c
     return sa.and_(table.alert_id == delivery.alert_id, table.channel == delivery.channel)
 
 

@@ -5,7 +5,7 @@ from typing import Any, NamedTuple
 
 import sqlalchemy as sa
 
-from eventlake.control import database as db
+from eventlake.control import service_tables as tables
 
 
 class Entry(NamedTuple):
@@ -26,11 +26,11 @@ class AuditLog:
     def note(self, who: str, action: str, target: str, *, before: Any = None, after: Any = None) -> None:
         row = {"at": self._now(), "who": who, "action": action, "target": target, "before": before, "after": after}
         with self._engine.begin() as connection:
-            connection.execute(db.audit.insert().values(row))
+            connection.execute(tables.audit.insert().values(row))
 
     def latest(self, limit: int = 100, *, before: int | None = None) -> list[Entry]:
         """Newest first; those before an entry."""
-        conditions = [db.audit.c.id < before] if before else []
-        query = sa.select(db.audit).where(*conditions).order_by(db.audit.c.id.desc()).limit(limit)
+        conditions = [tables.audit.c.id < before] if before else []
+        query = sa.select(tables.audit).where(*conditions).order_by(tables.audit.c.id.desc()).limit(limit)
         with self._engine.connect() as connection:
             return [Entry(**row._mapping) for row in connection.execute(query)]

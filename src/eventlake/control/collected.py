@@ -9,6 +9,7 @@ from typing import NamedTuple
 import sqlalchemy as sa
 
 from eventlake.control import database as db
+from eventlake.control import service_tables as tables
 from eventlake.timetable import MINUTE
 
 HOUR = 60 * MINUTE
@@ -34,11 +35,11 @@ class Collected:
         """How far the collector of a place has counted by now; source id → totals."""
         hour = now // HOUR * HOUR
         with self._engine.begin() as connection:
-            known = sa.select(sa.exists().where(db.collected.c.place == place))
+            known = sa.select(sa.exists().where(tables.collected.c.place == place))
             if not connection.execute(known).scalar():  # it counted before anybody wrote that down: nobody knows when
                 hour -= HOUR
             rows = [{"place": place, "source_id": key, "hour": hour, **one._asdict()} for key, one in totals.items()]
-            db.upsert(connection, db.collected, rows)
+            db.upsert(connection, tables.collected, rows)
 
     def between(self, start: int, stop: int, source_id: str | None = None) -> dict[str, Taken]:
         """What came in [start, stop), of full hours; source id → sums over all places."""
@@ -51,12 +52,12 @@ class Collected:
 
     def _totals(self, until: int, source_id: str | None) -> dict[tuple[str, str], Taken]:
         """How far each collector had counted by the end of the hour in which a moment is."""
-        table = db.collected.c
+        table = tables.collected.c
         wanted = [table.hour <= until // HOUR * HOUR, *([table.source_id == source_id] if source_id else [])]
         newest = sa.select(table.place, table.source_id, sa.func.max(table.hour).label("hour")).where(*wanted)
         last = newest.group_by(table.place, table.source_id).subquery()
         on = sa.and_(table.place == last.c.place, table.source_id == last.c.source_id, table.hour == last.c.hour)
         query = sa.select(table.place, table.source_id, table.accepted, table.refused, table.copies)
         with self._engine.connect() as connection:
-            rows = connection.execute(query.select_from(sa.join(db.collected, last, on))).all()
+            rows = connection.execute(query.select_from(sa.join(tables.collected, last, on))).all()
         return {(row.place, row.source_id): Taken(row.accepted, row.refused, row.copies) for row in rows}

@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 import sqlalchemy as sa
 
 from eventlake.control import database as db
+from eventlake.control import service_tables as tables
 from eventlake.errors import EventLakeError, NotFoundError
 from eventlake.timetable import SECOND
 
@@ -51,26 +52,26 @@ class Orders:
             *(None, None, None, None, None, False),
         )
         with self._engine.begin() as connection:
-            ended = sa.and_(db.orders.c.finished_at.is_not(None), db.orders.c.finished_at < self._now() - _KEPT)
-            connection.execute(db.orders.delete().where(ended))
-            connection.execute(db.orders.insert().values(order._asdict()))
+            ended = sa.and_(tables.orders.c.finished_at.is_not(None), tables.orders.c.finished_at < self._now() - _KEPT)
+            connection.execute(tables.orders.delete().where(ended))
+            connection.execute(tables.orders.insert().values(order._asdict()))
         return order
 
     def get(self, order_id: str) -> Order:
-        found = self._select(db.orders.c.id == order_id)
+        found = self._select(tables.orders.c.id == order_id)
         if not found:
             raise NotFoundError(f"there is no order {order_id!r}", fix="see the list of orders")
         return found[0]
 
     def open(self, source_id: str | None = None, lake: str | None = None) -> list[Order]:
         """Those that are not ended, oldest first."""
-        wanted = [db.orders.c.source_id == source_id] if source_id else []
-        wanted += [db.orders.c.lake == lake] if lake else []
-        return self._select(db.orders.c.status.in_(("waiting", "running")), *wanted)
+        wanted = [tables.orders.c.source_id == source_id] if source_id else []
+        wanted += [tables.orders.c.lake == lake] if lake else []
+        return self._select(tables.orders.c.status.in_(("waiting", "running")), *wanted)
 
     def latest(self, limit: int = 100) -> list[Order]:
         """Newest first."""
-        query = sa.select(db.orders).order_by(db.orders.c.asked_at.desc()).limit(limit)
+        query = sa.select(tables.orders).order_by(tables.orders.c.asked_at.desc()).limit(limit)
         with self._engine.connect() as connection:
             return [Order(**row._mapping) for row in connection.execute(query)]
 
@@ -87,23 +88,25 @@ class Orders:
     def take(self, order: Order) -> bool:
         """Begin to carry out an order; False if another was quicker, or if nobody wants it any more."""
         as_it_was = sa.and_(
-            db.orders.c.id == order.id,
-            db.orders.c.status == order.status,
-            db.orders.c.alive_at.is_(None) if order.alive_at is None else db.orders.c.alive_at == order.alive_at,
-            sa.not_(db.orders.c.stop_asked),
+            tables.orders.c.id == order.id,
+            tables.orders.c.status == order.status,
+            tables.orders.c.alive_at.is_(None)
+            if order.alive_at is None
+            else tables.orders.c.alive_at == order.alive_at,
+            sa.not_(tables.orders.c.stop_asked),
         )
         with self._engine.begin() as connection:
             values = {"status": "running", "alive_at": db.now(connection)}
-            return connection.execute(db.orders.update().where(as_it_was).values(values)).rowcount == 1
+            return connection.execute(tables.orders.update().where(as_it_was).values(values)).rowcount == 1
 
     def still_alive(self, order_ids: Collection[str]) -> set[str]:
         """Say that these are still being carried out; those of them that somebody wants to stop."""
         if not order_ids:
             return set()
-        mine = db.orders.c.id.in_(order_ids)
+        mine = tables.orders.c.id.in_(order_ids)
         with self._engine.begin() as connection:
-            connection.execute(db.orders.update().where(mine).values(alive_at=db.now(connection)))
-            stopped = connection.execute(sa.select(db.orders.c.id).where(mine, db.orders.c.stop_asked))
+            connection.execute(tables.orders.update().where(mine).values(alive_at=db.now(connection)))
+            stopped = connection.execute(sa.select(tables.orders.c.id).where(mine, tables.orders.c.stop_asked))
             return set(stopped.scalars())
 
     def give_back(self, order: Order) -> None:
@@ -125,18 +128,18 @@ class Orders:
         """Stop what was ordered: at once if it has not begun, else as soon as it can be."""
         order = self.get(order_id)
         with self._engine.begin() as connection:
-            here = db.orders.c.id == order_id
-            connection.execute(db.orders.update().where(here).values(stop_asked=True))
-            waiting = sa.and_(here, db.orders.c.status == "waiting")
+            here = tables.orders.c.id == order_id
+            connection.execute(tables.orders.update().where(here).values(stop_asked=True))
+            waiting = sa.and_(here, tables.orders.c.status == "waiting")
             ended = {"status": "cancelled", "finished_at": self._now()}
-            connection.execute(db.orders.update().where(waiting).values(ended))
+            connection.execute(tables.orders.update().where(waiting).values(ended))
         return order._replace(stop_asked=True)
 
     def _update(self, order_id: str, **values: Any) -> None:
         with self._engine.begin() as connection:
-            connection.execute(db.orders.update().where(db.orders.c.id == order_id).values(**values))
+            connection.execute(tables.orders.update().where(tables.orders.c.id == order_id).values(**values))
 
     def _select(self, *conditions: sa.ColumnElement[bool]) -> list[Order]:
-        query = sa.select(db.orders).where(*conditions).order_by(db.orders.c.asked_at, db.orders.c.id)
+        query = sa.select(tables.orders).where(*conditions).order_by(tables.orders.c.asked_at, tables.orders.c.id)
         with self._engine.connect() as connection:
             return [Order(**row._mapping) for row in connection.execute(query)]

@@ -16,7 +16,7 @@ import sqlalchemy as sa
 from argon2 import PasswordHasher
 from argon2.exceptions import InvalidHashError, VerifyMismatchError
 
-from eventlake.control import database as db
+from eventlake.control import service_tables as tables
 from eventlake.errors import InvalidSettingsError, NotFoundError, SetupError
 from eventlake.timetable import DAY, MINUTE
 
@@ -79,20 +79,20 @@ class People:
 
     def users(self) -> list[User]:
         with self._engine.connect() as connection:
-            return [_user(row) for row in connection.execute(sa.select(db.users).order_by(db.users.c.name))]
+            return [_user(row) for row in connection.execute(sa.select(tables.users).order_by(tables.users.c.name))]
 
     def invite(self, role: Scope) -> str:
         """What a link must hold by which somebody becomes a user, once, within a day."""
         secret = secrets.token_urlsafe(32)
         row = {"hash": secret_hash(secret), "role": role.value, "expires_at": self._now() + LINK_LIVES}
         with self._engine.begin() as connection:
-            connection.execute(db.invitations.delete().where(db.invitations.c.expires_at <= self._now()))
-            connection.execute(db.invitations.insert().values(row))
+            connection.execute(tables.invitations.delete().where(tables.invitations.c.expires_at <= self._now()))
+            connection.execute(tables.invitations.insert().values(row))
         return secret
 
     def invited_as(self, secret: str) -> Scope | None:
         """The role that a link gives; None if there is no such link, or if it was used or is too old."""
-        query = sa.select(db.invitations.c.role).where(self._is_valid_link(secret))
+        query = sa.select(tables.invitations.c.role).where(self._is_valid_link(secret))
         with self._engine.connect() as connection:
             role = connection.execute(query).scalar()
         return Scope(role) if role else None
@@ -105,16 +105,16 @@ class People:
             )
         hashed = self._hashed(password)
         with self._engine.begin() as connection:
-            role = connection.execute(sa.select(db.invitations.c.role).where(self._is_valid_link(secret))).scalar()
-            used = connection.execute(db.invitations.delete().where(self._is_valid_link(secret)))
+            role = connection.execute(sa.select(tables.invitations.c.role).where(self._is_valid_link(secret))).scalar()
+            used = connection.execute(tables.invitations.delete().where(self._is_valid_link(secret)))
             if role is None or used.rowcount != 1:
                 raise SignInRefusedError(
                     "this link was used already, or is older than a day", fix="ask an administrator for another"
                 )
-            if connection.execute(sa.select(db.users.c.name).where(db.users.c.name == name)).first():
+            if connection.execute(sa.select(tables.users.c.name).where(tables.users.c.name == name)).first():
                 raise InvalidSettingsError(f"there is a user {name!r} already", fix="choose another name")
             row = {"password_hash": hashed, "role": role, "created_at": self._now(), "failures": 0, "locked_until": 0}
-            connection.execute(db.users.insert().values(name=name, **row))
+            connection.execute(tables.users.insert().values(name=name, **row))
         return User(name, Scope(role), self._now())
 
     def change_password(self, name: str, old: str, new: str) -> None:
@@ -122,23 +122,23 @@ class People:
         self._check_password(name, old)
         with self._engine.begin() as connection:
             values = {"password_hash": self._hashed(new)}
-            connection.execute(db.users.update().where(db.users.c.name == name).values(values))
-            connection.execute(db.sessions.delete().where(db.sessions.c.user_name == name))
+            connection.execute(tables.users.update().where(tables.users.c.name == name).values(values))
+            connection.execute(tables.sessions.delete().where(tables.sessions.c.user_name == name))
 
     def set_role(self, name: str, role: Scope) -> User:
         self._refuse_if_unknown(name)
         if role is not Scope.ADMIN:
             self._refuse_without_admin(name)
         with self._engine.begin() as connection:
-            connection.execute(db.users.update().where(db.users.c.name == name).values(role=role.value))
+            connection.execute(tables.users.update().where(tables.users.c.name == name).values(role=role.value))
         return next(user for user in self.users() if user.name == name)
 
     def remove(self, name: str) -> None:
         self._refuse_if_unknown(name)
         self._refuse_without_admin(name)
         with self._engine.begin() as connection:
-            connection.execute(db.sessions.delete().where(db.sessions.c.user_name == name))
-            connection.execute(db.users.delete().where(db.users.c.name == name))
+            connection.execute(tables.sessions.delete().where(tables.sessions.c.user_name == name))
+            connection.execute(tables.users.delete().where(tables.users.c.name == name))
 
     def _refuse_if_unknown(self, name: str) -> None:
         if name not in {user.name for user in self.users()}:
@@ -157,25 +157,27 @@ class People:
         secret = secrets.token_urlsafe(32)
         row = {"hash": secret_hash(secret), "user_name": name, "csrf": secrets.token_urlsafe(32)}
         with self._engine.begin() as connection:
-            connection.execute(db.sessions.delete().where(db.sessions.c.expires_at <= self._now()))
-            connection.execute(db.sessions.insert().values(**row, expires_at=self._now() + SESSION_LIVES))
+            connection.execute(tables.sessions.delete().where(tables.sessions.c.expires_at <= self._now()))
+            connection.execute(tables.sessions.insert().values(**row, expires_at=self._now() + SESSION_LIVES))
         return secret
 
     def session(self, secret: str) -> Session | None:
-        here = sa.and_(db.sessions.c.hash == secret_hash(secret), db.sessions.c.expires_at > self._now())
-        join = sa.join(db.sessions, db.users, db.sessions.c.user_name == db.users.c.name)
+        here = sa.and_(tables.sessions.c.hash == secret_hash(secret), tables.sessions.c.expires_at > self._now())
+        join = sa.join(tables.sessions, tables.users, tables.sessions.c.user_name == tables.users.c.name)
         with self._engine.connect() as connection:
-            row = connection.execute(sa.select(db.sessions.c.csrf, db.users).select_from(join).where(here)).first()
+            row = connection.execute(
+                sa.select(tables.sessions.c.csrf, tables.users).select_from(join).where(here)
+            ).first()
         return Session(_user(row), row.csrf) if row else None
 
     def sign_out(self, secret: str) -> None:
         with self._engine.begin() as connection:
-            connection.execute(db.sessions.delete().where(db.sessions.c.hash == secret_hash(secret)))
+            connection.execute(tables.sessions.delete().where(tables.sessions.c.hash == secret_hash(secret)))
 
     def _check_password(self, name: str, password: str) -> None:
         wrong = SignInRefusedError("the name or the password is wrong", fix="try again")
         with self._engine.connect() as connection:
-            row = connection.execute(sa.select(db.users).where(db.users.c.name == name)).first()
+            row = connection.execute(sa.select(tables.users).where(tables.users.c.name == name)).first()
         if row is not None and row.locked_until > self._now():
             minutes = -(-(row.locked_until - self._now()) // MINUTE)
             raise SignInRefusedError(
@@ -193,14 +195,14 @@ class People:
             raise wrong
         with self._engine.begin() as connection:
             values = {"failures": 0, "locked_until": 0}
-            connection.execute(db.users.update().where(db.users.c.name == name).values(values))
+            connection.execute(tables.users.update().where(tables.users.c.name == name).values(values))
 
     def _note_failure(self, name: str, failures: int) -> None:
         beyond = failures - FREE_FAILURES
         lock = min(MINUTE << min(beyond, 10), LONGEST_LOCK) if beyond >= 0 else 0
         with self._engine.begin() as connection:
             values = {"failures": failures, "locked_until": self._now() + lock if lock else 0}
-            connection.execute(db.users.update().where(db.users.c.name == name).values(values))
+            connection.execute(tables.users.update().where(tables.users.c.name == name).values(values))
 
     def _hashed(self, password: str) -> str:
         if not SHORTEST_PASSWORD <= len(password) <= LONGEST_PASSWORD:
@@ -219,14 +221,14 @@ class People:
         return self._hasher.hash(secrets.token_urlsafe(32))
 
     def _is_valid_link(self, secret: str) -> sa.ColumnElement[bool]:
-        return sa.and_(db.invitations.c.hash == secret_hash(secret), db.invitations.c.expires_at > self._now())
+        return sa.and_(tables.invitations.c.hash == secret_hash(secret), tables.invitations.c.expires_at > self._now())
 
     # Tokens
 
     def tokens(self) -> list[Token]:
-        columns = [db.tokens.c[name] for name in Token._fields]
+        columns = [tables.tokens.c[name] for name in Token._fields]
         with self._engine.connect() as connection:
-            rows = connection.execute(sa.select(*columns).order_by(db.tokens.c.created_at)).all()
+            rows = connection.execute(sa.select(*columns).order_by(tables.tokens.c.created_at)).all()
         return [Token(*row)._replace(scope=Scope(row.scope)) for row in rows]
 
     def add_token(self, name: str, scope: Scope, made_by: str) -> tuple[Token, str]:
@@ -236,7 +238,7 @@ class People:
         secret = f"el_{secrets.token_urlsafe(32)}"
         token = Token(secrets.token_hex(6), name.strip(), scope, made_by, self._now(), None)
         with self._engine.begin() as connection:
-            connection.execute(db.tokens.insert().values(**token._asdict(), hash=secret_hash(secret)))
+            connection.execute(tables.tokens.insert().values(**token._asdict(), hash=secret_hash(secret)))
         return token, secret
 
     def revoke_token(self, token_id: str) -> Token:
@@ -244,20 +246,22 @@ class People:
         if found is None:
             raise NotFoundError(f"there is no token {token_id!r}", fix="see the list of tokens")
         with self._engine.begin() as connection:
-            connection.execute(db.tokens.delete().where(db.tokens.c.id == token_id))
+            connection.execute(tables.tokens.delete().where(tables.tokens.c.id == token_id))
         return found
 
     def token(self, secret: str) -> Token | None:
         """Whose secret this is. That it was used is noted, once a minute."""
         hashed = secret_hash(secret)
-        columns = [db.tokens.c[name] for name in Token._fields]
+        columns = [tables.tokens.c[name] for name in Token._fields]
         with self._engine.connect() as connection:
-            row = connection.execute(sa.select(*columns).where(db.tokens.c.hash == hashed)).first()
+            row = connection.execute(sa.select(*columns).where(tables.tokens.c.hash == hashed)).first()
         if row is None:
             return None
         if row.used_at is None or row.used_at < self._now() - MINUTE:
             with self._engine.begin() as connection:
-                connection.execute(db.tokens.update().where(db.tokens.c.hash == hashed).values(used_at=self._now()))
+                connection.execute(
+                    tables.tokens.update().where(tables.tokens.c.hash == hashed).values(used_at=self._now())
+                )
         return Token(*row)._replace(scope=Scope(row.scope))
 
 

@@ -10,7 +10,7 @@ from eventlake.control.alerts import Alert, Kind, Subscription
 from eventlake.control.connections import Connection
 from eventlake.control.orders import Order
 from eventlake.control.people import Scope, Token, User
-from eventlake.control.runs import RunLine
+from eventlake.control.run_lines import RunLine
 from eventlake.control.sources import Source, WriteKey
 from eventlake.errors import InvalidSettingsError, NotFoundError
 from eventlake.library.workspace import Workspace

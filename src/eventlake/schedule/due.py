@@ -6,7 +6,7 @@ are made up for once, a sync that somebody asked for counts, and a scheduler tha
 
 from collections.abc import Callable
 
-from eventlake.control.runs import RunLine
+from eventlake.control.run_lines import RunLine
 from eventlake.errors import CancelledError, waits_for_somebody
 from eventlake.timetable import MINUTE, Timetable
 

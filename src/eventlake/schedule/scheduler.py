@@ -17,7 +17,7 @@ from eventlake.collector.options import Spool
 from eventlake.control.connections import Connection
 from eventlake.control.leases import Lane
 from eventlake.control.orders import Order
-from eventlake.control.runs import RunLine
+from eventlake.control.run_lines import RunLine
 from eventlake.errors import BusyError, CancelledError, EventLakeError, InternalError, NotDueError
 from eventlake.library import Report, Workspace
 from eventlake.schedule.due import due_since

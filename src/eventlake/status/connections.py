@@ -4,7 +4,7 @@ from typing import NamedTuple
 
 from eventlake.control.connections import Connection
 from eventlake.control.orders import Order
-from eventlake.control.runs import RunLine
+from eventlake.control.run_lines import RunLine
 from eventlake.schedule.due import next_begin
 from eventlake.workspace import Workspace
 

@@ -7,7 +7,7 @@ when a sync reads it.
 from typing import NamedTuple
 
 from eventlake.control.collected import HOUR, Taken
-from eventlake.control.runs import Counts
+from eventlake.control.run_lines import Counts
 from eventlake.timetable import DAY
 from eventlake.workspace import Workspace
 

@@ -4,16 +4,11 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from eventlake.control.alerts import Alert, Delivery, Kind, Subscription
-from eventlake.control.audit_log import Entry
-from eventlake.control.connections import Connection
 from eventlake.control.orders import Order
-from eventlake.control.people import Scope
-from eventlake.control.runs import RunLine
+from eventlake.control.run_lines import RunLine
 from eventlake.events import instants
 from eventlake.status.connections import ConnectionStatus
 from eventlake.status.events import SeenEvent
-from eventlake.status.listing import ListedTable
 
 MOMENT = Annotated[str, Field(description="UTC, as 2026-11-17T12:00:00Z.", examples=["2026-11-17T12:00:00Z"])]
 Slug = Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9_-]{0,99}$", examples=["web"])]
@@ -23,11 +18,11 @@ def moment(micros: int | None) -> str | None:
     return None if micros is None else instants.to_text(micros)
 
 
-class _Model(BaseModel):
+class Model(BaseModel):
     model_config = ConfigDict(extra="forbid")
 
 
-class Problem(_Model):
+class Problem(Model):
     """What went wrong, and what to do."""
 
     code: str
@@ -36,14 +31,14 @@ class Problem(_Model):
     fields: dict[str, str] = Field(default_factory=dict, description="What is wrong with which setting.")
 
 
-class SourceOut(_Model):
+class SourceOut(Model):
     id: str
     slug: str
     name: str
     enabled: bool = Field(description="Else its events are refused.")
 
 
-class NewSource(_Model):
+class NewSource(Model):
     slug: Slug
     name: str | None = Field(None, max_length=200)
     lake: str = Field("default", max_length=50)
@@ -53,20 +48,20 @@ class SourceWithKey(SourceOut):
     write_key: str = Field(description="Shown once; it cannot be shown again.")
 
 
-class Switch(_Model):
+class Switch(Model):
     enabled: bool
 
 
-class KeyOut(_Model):
+class KeyOut(Model):
     hash: str
     created_at: MOMENT
 
 
-class WriteKeyOut(_Model):
+class WriteKeyOut(Model):
     write_key: str = Field(description="Shown once; it cannot be shown again.")
 
 
-class EventOut(_Model):
+class EventOut(Model):
     received_at: MOMENT | None
     outcome: Literal["refused", "accepted", "archived", "loaded"]
     detail: str
@@ -92,7 +87,7 @@ class EventOut(_Model):
         )
 
 
-class RejectOut(_Model):
+class RejectOut(Model):
     time: str
     source: str | None
     code: str
@@ -100,7 +95,7 @@ class RejectOut(_Model):
     sample: str
 
 
-class LakeOut(_Model):
+class LakeOut(Model):
     name: str
     root: str
     dialect: str
@@ -108,7 +103,7 @@ class LakeOut(_Model):
     runner: str
 
 
-class RunOut(_Model):
+class RunOut(Model):
     run_id: str
     source: str
     lake: str
@@ -152,7 +147,7 @@ class RunOut(_Model):
         )
 
 
-class ConnectionOut(_Model):
+class ConnectionOut(Model):
     name: str
     source: str
     lake: str
@@ -185,20 +180,20 @@ class ConnectionOut(_Model):
 Value = str | int | float | bool | None
 
 
-class NewConnection(_Model):
+class NewConnection(Model):
     source: Slug
     lake: str = Field(max_length=50)
     like: str | None = Field(None, max_length=200, description="SOURCE/LAKE whose settings are copied.")
     settings: dict[str, Value] = Field(default_factory=dict)
 
 
-class ConnectionChange(_Model):
+class ConnectionChange(Model):
     enabled: bool | None = None
     settings: dict[str, Value] = Field(default_factory=dict)
     like: str | None = Field(None, max_length=200, description="SOURCE/LAKE whose settings are copied.")
 
 
-class NewReplay(_Model):
+class NewReplay(Model):
     start: MOMENT | None = Field(None, description="Time of receipt; by default the beginning.")
     stop: MOMENT | None = Field(None, description="Not included; by default now.")
     events: list[Annotated[str, Field(max_length=1000)]] = Field(
@@ -207,7 +202,7 @@ class NewReplay(_Model):
     resume: bool = Field(False, description="Go on with a replay that was interrupted.")
 
 
-class ReplaySize(_Model):
+class ReplaySize(Model):
     """What a replay of a period would read."""
 
     raw_files: int
@@ -215,7 +210,7 @@ class ReplaySize(_Model):
     lines: int
 
 
-class OrderOut(_Model):
+class OrderOut(Model):
     id: str
     source: str
     lake: str
@@ -245,7 +240,7 @@ class OrderOut(_Model):
         )
 
 
-class FunnelOut(_Model):
+class FunnelOut(Model):
     """What came, and what became of the lines that syncs read: lines = loaded + … + quarantined."""
 
     received: int
@@ -261,228 +256,19 @@ class FunnelOut(_Model):
     rescued: int
 
 
-class DayOut(_Model):
+class DayOut(Model):
     day: str
     rows: int
 
 
-class TableOut(_Model):
-    lake: str
-    name: str
-    columns: int
-    files: int
-    rows: int
-    bytes: int
-    last_received_at: MOMENT | None
-
-    @classmethod
-    def of(cls, table: ListedTable) -> "TableOut":
-        return cls(
-            lake=table.lake,
-            name=table.full_name,
-            columns=table.columns,
-            files=table.files,
-            rows=table.rows,
-            bytes=table.bytes,
-            last_received_at=moment(table.last_received),
-        )
-
-
-class TablePage(_Model):
-    total: int
-    tables: list[TableOut]
-
-
-class ColumnOut(_Model):
-    name: str
-    type: str
-    pointer: str = Field(description="Where in the event it comes from.")
-    added_at: MOMENT | None
-    added_run: str | None
-
-
-class SchemaChangeOut(_Model):
-    at: MOMENT
-    run_id: str
-    column: str
-    change: str
-    type: str
-    old_type: str | None
-
-
-class TableDetails(_Model):
-    lake: str
-    name: str
-    source: str
-    partition_keys: list[str]
-    location: str
-    columns: list[ColumnOut]
-
-
-class MisfitOut(_Model):
-    column: str
-    reason: str
-    values: int
-    examples: list[str]
-
-
-class RetypeRequest(_Model):
-    column: str = Field(max_length=300)
-    type: str = Field(max_length=30, examples=["decimal(38,6)"])
-
-
-class PreviewOut(_Model):
-    """What another type would do to a column, by its newest values."""
-
-    rescued: int
-    would_fit: int
-    values: int
-    would_not: int
-
-
-class QueryRequest(_Model):
-    sql: str = Field(max_length=20_000, examples=["select count(*) from web.page"])
-    lake: str = Field("default", max_length=50)
-    limit: int = Field(1000, ge=1, le=10_000)
-
-
-class QueryOut(_Model):
-    columns: list[str]
-    types: list[str]
-    rows: list[list[Any]]
-    is_cut: bool = Field(description="Whether there are more rows than the limit.")
-
-
-class BadLineOut(_Model):
-    lake: str
-    source: str
-    run_id: str
-    raw_file: str
-    line: int
-    reason: str
-    detail: str
-    size: int
-    text: str
-
-
-class DeliveryOut(_Model):
-    channel: str
-    attempts: int
-    delivered_at: MOMENT | None
-    problem: str | None
-
-    @classmethod
-    def of(cls, one: Delivery) -> "DeliveryOut":
-        return cls(
-            channel=one.channel, attempts=one.attempts, delivered_at=moment(one.delivered_at), problem=one.problem
-        )
-
-
-class AlertOut(_Model):
-    id: str
-    at: MOMENT
-    kind: Kind
-    source: str | None
-    lake: str | None
-    subject: str
-    body: str
-    link: str
-    deliveries: list[DeliveryOut]
-
-    @classmethod
-    def of(cls, alert: Alert, slugs: dict[str, str], deliveries: list[Delivery]) -> "AlertOut":
-        return cls(
-            id=alert.id,
-            at=instants.to_text(alert.at),
-            kind=alert.kind,
-            source=slugs.get(alert.source_id or "", alert.source_id),
-            lake=alert.lake,
-            subject=alert.subject,
-            body=alert.body,
-            link=alert.link,
-            deliveries=[DeliveryOut.of(one) for one in deliveries if one.alert_id == alert.id],
-        )
-
-
-class ChannelOut(_Model):
-    name: str
-    kind: str
-
-
-class NewSubscription(_Model):
-    kind: Kind
-    channel: str = Field(max_length=50)
-    source: Slug | None = None
-    threshold: float | None = Field(None, gt=0, le=100_000)
-
-
-class SubscriptionOut(_Model):
-    id: str
-    kind: Kind
-    channel: str
-    source: str | None
-    threshold: float | None
-
-    @classmethod
-    def of(cls, one: Subscription, slugs: dict[str, str]) -> "SubscriptionOut":
-        source = slugs.get(one.source_id, one.source_id) if one.source_id else None
-        return cls(id=one.id, kind=one.kind, channel=one.channel, source=source, threshold=one.threshold)
-
-
-class NewToken(_Model):
-    name: str = Field(min_length=1, max_length=100)
-    scope: Scope
-
-
-class TokenOut(_Model):
-    id: str
-    name: str
-    scope: Scope
-    made_by: str
-    created_at: MOMENT
-    used_at: MOMENT | None
-
-
-class TokenWithSecret(TokenOut):
-    token: str = Field(description="Shown once; it cannot be shown again.")
-
-
-class UserOut(_Model):
-    name: str
-    role: Scope
-    created_at: MOMENT
-
-
-class Invitation(_Model):
-    role: Scope
-
-
-class InvitationOut(_Model):
-    link: str = Field(description="By which somebody becomes a user, once, within a day.")
-
-
-class AuditOut(_Model):
-    id: int
-    at: MOMENT
-    who: str
-    action: str
-    target: str
-    before: Any
-    after: Any
-
-    @classmethod
-    def of(cls, entry: Entry) -> "AuditOut":
-        return cls(**{**entry._asdict(), "at": instants.to_text(entry.at)})
-
-
-class PartOut(_Model):
+class PartOut(Model):
     kind: str
     host: str
     pid: int
     since: MOMENT
 
 
-class HealthOut(_Model):
+class HealthOut(Model):
     status: Literal["well", "needs attention"]
     version: str
     parts: list[PartOut]
@@ -498,7 +284,3 @@ def _text(value: Value) -> str:
     if value is None:
         return "none"
     return str(value).lower() if isinstance(value, bool) else str(value)
-
-
-def slugs_of(connections: list[Connection]) -> dict[str, str]:
-    return {one.source.id: one.source.slug for one in connections}

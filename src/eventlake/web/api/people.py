@@ -7,7 +7,8 @@ from fastapi import APIRouter, Depends, Query
 from eventlake.control.people import Token, User
 from eventlake.events import instants
 from eventlake.web.access import Admin, Place, admin_looks, reader
-from eventlake.web.api.models import (
+from eventlake.web.api.models import moment
+from eventlake.web.api.people_models import (
     AlertOut,
     AuditOut,
     ChannelOut,
@@ -19,7 +20,6 @@ from eventlake.web.api.models import (
     TokenOut,
     TokenWithSecret,
     UserOut,
-    moment,
 )
 
 router = APIRouter()

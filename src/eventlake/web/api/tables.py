@@ -9,11 +9,11 @@ from eventlake.status import quality, tables
 from eventlake.status.listing import listed
 from eventlake.web import rows
 from eventlake.web.access import Operator, Place, reader
-from eventlake.web.api.models import (
+from eventlake.web.api.models import OrderOut, moment
+from eventlake.web.api.table_models import (
     BadLineOut,
     ColumnOut,
     MisfitOut,
-    OrderOut,
     PreviewOut,
     QueryOut,
     QueryRequest,
@@ -22,7 +22,6 @@ from eventlake.web.api.models import (
     TableDetails,
     TableOut,
     TablePage,
-    moment,
 )
 
 router = APIRouter(tags=["tables"])

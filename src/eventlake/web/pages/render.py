@@ -12,7 +12,7 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 
 from eventlake import __version__
 from eventlake.control.people import Scope
-from eventlake.control.runs import RunLine
+from eventlake.control.run_lines import RunLine
 from eventlake.errors import EventLakeError
 from eventlake.events import instants
 from eventlake.reports.words import size

@@ -6,7 +6,7 @@ from urllib.parse import urlencode
 from fastapi import APIRouter, Request
 from fastapi.responses import HTMLResponse, RedirectResponse, Response
 
-from eventlake.control.runs import RunLine
+from eventlake.control.run_lines import RunLine
 from eventlake.errors import waits_for_somebody
 from eventlake.library.workspace import Workspace
 from eventlake.reports.report import encoded

@@ -1,4 +1,4 @@
-"""Where alerts go: the part of the settings file that says how people are told when something is wrong."""
+"""The part of the settings file that `eventlake serve` needs: where alerts go, and where people reach the console."""
 
 import re
 from typing import Annotated, Literal
@@ -6,11 +6,11 @@ from typing import Annotated, Literal
 from pydantic import BaseModel, ConfigDict, Field, SecretStr, field_validator, model_validator
 
 
-class _Channel(BaseModel):
+class _Section(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid")
 
 
-class EmailChannelSettings(_Channel):
+class EmailChannelSettings(_Section):
     kind: Literal["email"] = "email"
     host: str = Field(description="Mail server.")
     port: int = Field(587, ge=1, le=65535, description="Its port: 587 with starttls, 465 with tls.")
@@ -30,7 +30,7 @@ class EmailChannelSettings(_Channel):
         return self
 
 
-class _Posted(_Channel):
+class _Posted(_Section):
     @field_validator("url", check_fields=False)
     @classmethod
     def _web_address(cls, url: SecretStr) -> SecretStr:
@@ -53,3 +53,11 @@ class SlackChannelSettings(_Posted):
 ChannelSettings = Annotated[
     EmailChannelSettings | WebhookChannelSettings | SlackChannelSettings, Field(discriminator="kind")
 ]
+
+
+class ConsoleSettings(_Section):
+    url: str = Field(
+        "http://127.0.0.1:8021",
+        pattern=r"^https?://[^\s/?#]+(/[^\s?#]*)?$",
+        description="Where people reach the console; for links in alerts.",
+    )
