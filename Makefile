@@ -66,8 +66,8 @@ test-s3: $(DEV_DONE) ## Run the tests of syncs, crashes and verify with lakes in
 	EVENTLAKE_TEST_LAKE=s3 $(PYTEST) -m "not long" $(ON_S3) $(ARGS)
 
 # And with every workspace database on a real PostgreSQL server. Spark has no part in it.
-ON_POSTGRES := $(patsubst %,tests/test_%.py,admission beside books catalog crash dedupe index lakes leases migrations \
-  parts replay reports restore settings verify)
+ON_POSTGRES := $(patsubst %,tests/test_%.py,admission alerts api beside books catalog console crash dedupe index \
+  lakes leases migrations parts replay reports restore schedule settings verify)
 
 .PHONY: test-postgres
 test-postgres: $(DEV_DONE) ## Run the tests of databases, syncs and crashes with databases on PostgreSQL.

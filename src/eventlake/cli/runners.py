@@ -4,8 +4,8 @@ import signal
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from eventlake import library
 from eventlake.cli import output
+from eventlake.library import runners as library
 from eventlake.library.runners import spark_log
 from eventlake.runners.base import Runner
 from eventlake.runners.choice import Surroundings

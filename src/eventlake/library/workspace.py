@@ -11,7 +11,6 @@ from typing import Any, Self
 import pyarrow as pa
 
 from eventlake import workspace as opened
-from eventlake.alerts import channels
 from eventlake.audit.repair import repair
 from eventlake.audit.verify import Finding, verify
 from eventlake.catalog.base import CatalogTable
@@ -154,6 +153,8 @@ class Workspace(opened.Workspace):
 
     def send_sample(self, channel: str) -> Alert:
         """Let a channel deliver something that looks like an alert, now."""
+        from eventlake.alerts import channels  # noqa: PLC0415 - what speaks to mail servers takes its time to load
+
         sample = Alert(uuid.uuid4().hex, self.clock.now(), Kind.SYNC_FAILED, None, None, *_SAMPLE_ALERT, link="/alerts")
         try:
             channels.send(self.settings.channels[channel], sample, self.settings.console.url)

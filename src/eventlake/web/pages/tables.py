@@ -195,7 +195,7 @@ def _one(
         problem=problem,
         found=found,
         listed=summary,
-        location=found.lake.storage.full(found.table.location),
+        location=found.table.location,
         columns=_columns(found),
         looked=None,
         trouble=None,
