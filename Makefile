@@ -83,8 +83,8 @@ pictures: $(DEV_DONE) ## Make the pictures of docs/console.md anew, in Chromium.
 
 .PHONY: torture
 torture: $(DEV_DONE) ## Kill hundreds of runs and load 100,000 hostile events; most of an hour.
-	EVENTLAKE_KILLS=300 EVENTLAKE_EXAMPLES=300 EVENTLAKE_EVENTS=100000 $(BIN)/python -m pytest tests/test_crash.py tests/test_faults.py \
-	  tests/test_storage.py tests/test_laws.py --timeout 7200 $(ARGS)
+	EVENTLAKE_KILLS=300 EVENTLAKE_EXAMPLES=300 EVENTLAKE_EVENTS=100000 EVENTLAKE_CONNECTIONS=500 $(BIN)/python -m pytest \
+	  tests/test_crash.py tests/test_faults.py tests/test_storage.py tests/test_laws.py tests/test_schedule.py --timeout 7200 $(ARGS)
 
 # In an environment of its own: mutmut does not go together with the pytest of the other.
 MUTANTS := .venv-mutants

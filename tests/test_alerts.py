@@ -27,11 +27,11 @@ from eventlake.alerts.rules import About
 from eventlake.alerts.watch import Watch
 from eventlake.control.alerts import ATTEMPTS, Alert, Kind
 from eventlake.control.run_lines import Counts, RunLine
-from eventlake.errors import InvalidSettingsError, NotFoundError, TransientError
+from eventlake.errors import ConfigurationError, InvalidSettingsError, NotFoundError, TransientError
 from eventlake.library import Workspace
 from eventlake.settings_serve import EmailChannelSettings, SlackChannelSettings, WebhookChannelSettings
 from eventlake.timetable import MINUTE
-from eventlake.workspace import CONFIG
+from eventlake.workspace import CONFIG, read_settings
 from servers import free_ports
 
 HOUR = 60 * MINUTE
@@ -187,6 +187,50 @@ def test_what_somebody_stopped_is_no_failure(place: Workspace) -> None:
     assert subjects(place) == []
 
 
+def test_what_could_not_be_noted_is_found_by_the_next_look(place: Workspace, monkeypatch: pytest.MonkeyPatch) -> None:
+    ran(place, "failed")
+    ran(place, "failed", "src2")
+    watch = Watch(place)
+    with monkeypatch.context() as away:
+        away.setattr(place.alerts, "add", _fails)
+        with pytest.raises(TransientError):
+            watch.look()
+    watch.look()
+    assert sorted(subjects(place)) == ["ios: sync failed", "web: sync failed"]
+
+
+def _fails(*_: Any) -> None:
+    raise TransientError("the database is away", fix="")
+
+
+def test_a_run_that_is_noted_late_is_looked_at(place: Workspace, clock: SetClock) -> None:
+    watch = Watch(place)
+    runs = place.lake().runs
+    late = runs.start("src1", "sync", clock.now_ns())
+    ended = clock.now()
+    clock.forward(hours=1)
+    ran(place, "failed", "src2")
+    watch.look()
+    books = {"lines": 1000, "loaded": 0, "duplicates": 0, "suppressed": 0, "blocked": 0, "quarantined": 1000}
+    runs.finished(late, [{"books": books}], ended)  # its commit took an hour
+    watch.look()
+    assert "web: 100.0 % quarantined" in subjects(place)
+
+
+def test_a_day_is_told_when_its_last_sync_is_over(place: Workspace, clock: SetClock) -> None:
+    ran(place, lines=500, loaded=500)
+    clock.forward(hours=7 * 24 + 11.9)
+    last = place.lake().runs.start("src1", "sync", clock.now_ns())
+    clock.forward(hours=0.2)  # it is the next day
+    watch = Watch(place)
+    watch.look()
+    assert not any("a week ago" in one for one in subjects(place))
+    books = {"lines": 500, "loaded": 500, "duplicates": 0, "suppressed": 0, "blocked": 0, "quarantined": 0}
+    place.lake().runs.finished(last, [{"books": books}], clock.now())
+    watch.look()
+    assert not any("a week ago" in one for one in subjects(place))  # it was like a week ago after all
+
+
 def test_the_same_is_told_once_by_however_many_look(place: Workspace, clock: SetClock) -> None:
     place.alerts.subscribe(Kind.SYNC_FAILED, "ops")
     ran(place, "failed")
@@ -255,7 +299,9 @@ def test_subscriptions_are_checked(place: Workspace) -> None:
         place.alerts.subscribe(Kind.SYNC_FAILED, "ops", threshold=3)
     with pytest.raises(InvalidSettingsError, match="no threshold"):
         place.alerts.subscribe(Kind.NO_DATA, "ops", threshold=0)
-    assert place.alerts.subscribe(Kind.NO_DATA, "ops").threshold == 24
+    made = place.alerts.subscribe(Kind.NO_DATA, "ops")
+    assert made.threshold == 24
+    assert place.alerts.subscribe(Kind.NO_DATA, "ops") == made  # once is enough
 
 
 def test_delivery_is_tried_again_after_pauses_that_grow_and_given_up_at_last(place: Workspace, clock: SetClock) -> None:
@@ -455,6 +501,13 @@ def test_why_a_mail_was_not_sent_is_told_without_secrets(
     assert words in str(told.value)
     assert "p4ssword" not in str(told.value)
     assert handler.got == []
+
+
+@pytest.mark.parametrize("url", ["http://host:99999/x", "http://host/ü", "ftp://host/x"])
+def test_an_address_that_cannot_be_used_is_refused_without_being_shown(url: str) -> None:
+    with pytest.raises(ConfigurationError, match="not an address") as told:
+        read_settings({"workspace_id": "x", "channels": {"ops": {"kind": "slack", "url": url}}}, CONFIG)
+    assert url not in str(told.value)
 
 
 def test_a_sample_reaches_its_channel(tmp_path: Path, listener: str) -> None:

@@ -334,7 +334,12 @@ def test_a_program_that_asks_too_often_is_told_to_wait(place: Workspace) -> None
 
 
 def test_paths_that_are_not_there_are_told_as_json(program: Program) -> None:
-    assert program.get("nothing", 404)["code"] == "not_found"
+    nothing = program.get("nothing", 404)
+    assert nothing["code"] == "not_found"
+    assert nothing["fix"] == "see /api/v1/openapi.json for what there is"
+    as_curl = {"content-type": "application/x-www-form-urlencoded"}  # which is what -d says
+    plain = program.client.post("query", content=b'{"sql": "select 1 as n"}', headers=as_curl)
+    assert plain.json()["rows"] == [[1]]
     assert program.get("runs/1", 404)["problem"] == "there is no run 1"
     assert program.client.put("sources").status_code == 405
 

@@ -89,6 +89,8 @@ ZONES = st.sampled_from(["UTC", "Europe/Berlin", "America/New_York", "Asia/Kolka
 )
 @example("cron */20 1-3 * * *", "Europe/Berlin", "00:00", at("2026-10-25 00:50"))
 @example("at 00:00 02:30 23:59", "Europe/Berlin", "00:00", at("2026-03-29 01:00"))
+@example("cron */20 1-3 * * *", "Europe/Berlin", "00:00", at("2026-10-25 01:10"))  # in the hour that comes twice
+@example("cron */20 1-3 * * *", "Australia/Lord_Howe", "00:00", at("2026-04-04 15:20"))
 def test_the_latest_slot_is_the_one_before_the_next(schedule: str, tz: str, start_at: str, now: int) -> None:
     table = Timetable(schedule, tz, start_at)
     latest, following = table.latest(now), table.following(now)
@@ -145,6 +147,7 @@ def test_schedules_are_stored_in_one_way(text: str, stored: str) -> None:
         ("every 0h", "every 5m to every 24h"),
         ("at 24:00", "not a time of the day"),
         ("at noon", "not a time of the day"),
+        ("at ,", "at which times of the day"),
         ("cron * * * *", "five fields"),
         ("cron * * * * * *", "five fields"),
         ("cron 61 * * * *", "not a cron expression"),

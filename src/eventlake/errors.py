@@ -149,6 +149,12 @@ class CancelledError(EventLakeError):
     code = "cancelled"
 
 
+class GivenUpError(CancelledError):
+    """A run ended because whatever carried it out had to end. The next one makes up for it."""
+
+    code = "given_up"
+
+
 class TransientError(EventLakeError):
     code = "service_unavailable"
 

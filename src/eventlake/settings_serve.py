@@ -2,6 +2,7 @@
 
 import re
 from typing import Annotated, Literal
+from urllib.parse import urlsplit
 
 from pydantic import BaseModel, ConfigDict, Field, SecretStr, field_validator, model_validator
 
@@ -30,12 +31,20 @@ class EmailChannelSettings(_Section):
         return self
 
 
+def _has_good_port(url: str) -> bool:
+    try:
+        return urlsplit(url).port != 0
+    except ValueError:
+        return False
+
+
 class _Posted(_Section):
     @field_validator("url", check_fields=False)
     @classmethod
     def _web_address(cls, url: SecretStr) -> SecretStr:
-        if not re.fullmatch(r"https?://[^\s/?#]+\S*", url.get_secret_value()):
-            raise ValueError("not an address that begins with https:// or http://")
+        text = url.get_secret_value()
+        if not re.fullmatch(r"https?://[^\s/?#]+[!-~]*", text) or not _has_good_port(text):
+            raise ValueError("not an address that begins with https:// or http://, of ASCII characters")
         return url
 
 

@@ -12,7 +12,7 @@ ends. Moments are microseconds since 1970.
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 from functools import lru_cache
 from typing import NamedTuple
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
@@ -66,7 +66,7 @@ class Window(NamedTuple):
             raise ValueError(f"{text!r} is not a part of the day: write it as 22:00-06:00")
         window = cls(TimeOfDay.parse(found[1]), TimeOfDay.parse(found[2]))
         if window.start == window.end:
-            raise ValueError("a window that is the whole day, or none of it, leaves nothing to choose")
+            raise ValueError("a window must end at another time than it begins")
         return window
 
     def __str__(self) -> str:
@@ -99,6 +99,8 @@ def written(text: str) -> str:
         return f"every {minutes // 60}h" if minutes % 60 == 0 else f"every {minutes}m"
     if lower.startswith("at "):
         times = sorted({TimeOfDay.parse(one) for one in words[3:].replace(",", " ").split()})
+        if not times:
+            raise ValueError("at which times of the day? For example at 06:00 18:30")
         return f"at {' '.join(map(str, times))}"
     if lower.startswith("cron "):
         _checked_cron(words[5:])
@@ -112,7 +114,7 @@ def _checked_cron(expression: str) -> None:
     try:
         CronSim(expression, datetime(2026, 1, 1, tzinfo=UTC))
     except CronSimError as error:
-        raise ValueError(f"{expression!r} is not a cron expression: {error}") from None
+        raise ValueError(f"{expression!r} is not a cron expression, or never comes true: {error}") from None
 
 
 @dataclass(frozen=True)
@@ -175,7 +177,7 @@ class Timetable:
 
     def _by_cron(self, expression: str, now: int, *, backward: bool) -> int:
         # From a minute beyond, since it leaves out the moment it is given; what it then gives too much is passed over.
-        from_here = self._local(now) + timedelta(minutes=2 if backward else -2)
+        from_here = self._local(now + (2 if backward else -2) * MINUTE)
         found = (round(one.timestamp()) * SECOND for one in CronSim(expression, from_here, reverse=backward))
         return next(moment for moment in found if (moment <= now) is backward)
 

@@ -47,8 +47,10 @@ def send(channel: ChannelSettings, alert: Alert, console: str) -> None:
         raise NotDeliveredError(f"the mail server says {error.smtp_code} {_text(error.smtp_error)}") from None
     except smtplib.SMTPRecipientsRefused as error:
         raise NotDeliveredError(f"the mail server takes nothing for {', '.join(error.recipients)}") from None
-    except (OSError, smtplib.SMTPException, http.client.HTTPException) as error:
+    except (OSError, smtplib.SMTPException) as error:
         raise NotDeliveredError(f"{type(error).__name__}: {str(error)[:_MOST_SHOWN]}") from None
+    except (http.client.HTTPException, ValueError) as error:  # whose words may hold the address, which is a secret
+        raise NotDeliveredError(f"the address cannot be used: {type(error).__name__}") from None
 
 
 def _mail(channel: EmailChannelSettings, alert: Alert, link: str) -> None:

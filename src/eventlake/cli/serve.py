@@ -1,8 +1,11 @@
 """`eventlake serve`, `schedule` and `console`: eventlake runs by itself, and one can see it."""
 
+import os
 import signal
+import socket
 import ssl
 import threading
+from contextlib import suppress
 from pathlib import Path
 from types import FrameType
 from typing import Annotated
@@ -11,7 +14,7 @@ import typer
 
 from eventlake.cli import output, state
 from eventlake.collector.options import Options
-from eventlake.errors import EventLakeError, InvalidSettingsError
+from eventlake.errors import EventLakeError, InvalidSettingsError, SetupError
 from eventlake.library.workspace import Workspace
 from eventlake.serve.supervisor import Supervisor, end_with_parent
 
@@ -61,6 +64,10 @@ def serve(
     Example: eventlake serve, then open the link
     """
     _check_address(host, tls_cert, tls_key, behind_proxy=behind_tls_proxy)
+    for at, wanted, part in ((collector_host, collector_port, collect), (host, port, console)):
+        if part:
+            _refuse_if_taken(at, wanted)
+    _name_console(host, port, encrypted=bool(tls_cert))
     place = state.workspace()
     url = collector_url or f"http://{_reached(collector_host)}:{collector_port}"
     parts: dict[str, list[str]] = {}
@@ -122,6 +129,7 @@ def console(
 
     end_with_parent()
     _check_address(host, tls_cert, tls_key, behind_proxy=behind_tls_proxy)
+    _name_console(host, port, encrypted=bool(tls_cert))
     place = _opened()
     is_encrypted = bool(tls_cert) or behind_tls_proxy
     hosts = frozenset({host.lower()})
@@ -158,6 +166,26 @@ def _introduce(place: Workspace, address: str) -> None:
     if not place.people.users():
         link = f"{address}/welcome/{place.people.invite(Scope.ADMIN)}"
         _say(f"Nobody can sign in yet. Open this link once, within a day: {link}")
+
+
+def _name_console(host: str, port: int, *, encrypted: bool) -> None:
+    """Let links lead to where the console is, unless the settings say where people reach it."""
+    configured = Workspace.open(state.folder()).settings.console
+    if port and "url" not in configured.model_fields_set:
+        os.environ["EVENTLAKE_CONSOLE__URL"] = f"{'https' if encrypted else 'http'}://{_reached(host)}:{port}"
+
+
+def _refuse_if_taken(host: str, port: int) -> None:
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    with socket.socket(family) as one:
+        one.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            one.bind((host, port))
+        except OSError as error:
+            raise SetupError(
+                f"cannot listen on {host}:{port}: {error.strerror}",
+                fix="is another `eventlake serve` running? Else choose another port: --port, --collector-port",
+            ) from error
 
 
 def _reached(host: str) -> str:
@@ -221,4 +249,5 @@ def tell(part: str, text: str) -> None:
 
 
 def _say(text: str) -> None:
-    output.talk.print(output.printable(text), markup=False)
+    with suppress(OSError, SystemExit):  # whoever listened may be gone: that must not keep anything from ending well
+        output.talk.print(output.printable(text), markup=False)

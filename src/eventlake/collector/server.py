@@ -53,6 +53,8 @@ class Supervisor:
         with lock as held, self._signals():
             roller = Roller(self._place, self._options.roll_seconds, self._tell)
             roller.seal_left()  # of processes that were killed
+            with suppress(EventLakeError, OSError):
+                self._place.collected.begin(self._name, self._place.clock.now(), self._totals())
             with _listening(self._options) as listening:
                 inherited = (listening.fileno(), held)
                 for number in range(self._options.workers):
@@ -111,15 +113,21 @@ class Supervisor:
         if not now and time.monotonic() - self._noted_at < _NOTE_EVERY:
             return
         self._noted_at = time.monotonic()
-        totals = {
+        with suppress(EventLakeError, OSError):
+            self._place.collected.note(self._name, self._place.clock.now(), self._totals())
+            self._place.presence.here("collector")
+
+    @property
+    def _name(self) -> str:
+        """Of the place where it collects."""
+        return f"{socket.gethostname()}:{self._place.folder}"
+
+    def _totals(self) -> dict[str, Taken]:
+        return {
             source: Taken(counts["events_stored"], counts["events_rejected"], counts["events_copies"])
             for source, counts in self._counters.sums().items()
             if source != NO_SOURCE
         }
-        with suppress(EventLakeError, OSError):
-            place = f"{socket.gethostname()}:{self._place.folder}"
-            self._place.collected.note(place, self._place.clock.now(), totals)
-            self._place.presence.here("collector")
 
     def _stop(self) -> None:
         for worker in self._workers.values():

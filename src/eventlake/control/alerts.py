@@ -106,6 +106,9 @@ class Alerts:
                 fix="leave it out" if kind.threshold is None else f"a number above 0, such as {kind.threshold:g}",
             )
         chosen = threshold if threshold is not None else kind.threshold
+        for one in self.subscriptions():
+            if (one.kind, one.channel, one.source_id, one.threshold) == (kind, channel, source_id, chosen):
+                return one
         made = Subscription(uuid.uuid4().hex[:12], kind, source_id, channel, chosen, self._now())
         with self._engine.begin() as connection:
             connection.execute(tables.subscriptions.insert().values(made._asdict()))

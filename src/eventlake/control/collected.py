@@ -13,6 +13,8 @@ from eventlake.control import service_tables as tables
 from eventlake.timetable import MINUTE
 
 HOUR = 60 * MINUTE
+_KEPT = 35 * 24 * HOUR
+_NOBODY = ""  # marks that a place has begun, if it has counted nothing yet
 
 
 class Taken(NamedTuple):
@@ -31,21 +33,35 @@ class Collected:
     def __init__(self, engine: sa.Engine) -> None:
         self._engine = engine
 
+    def begin(self, place: str, now: int, totals: dict[str, Taken]) -> None:
+        """A collector begins to write down how far it has counted: what it counted before came nobody knows when."""
+        with self._engine.connect() as connection:
+            if connection.execute(sa.select(sa.exists().where(tables.collected.c.place == place))).scalar():
+                return
+        self.note(place, now - HOUR, {_NOBODY: Taken(), **totals})
+
     def note(self, place: str, now: int, totals: dict[str, Taken]) -> None:
         """How far the collector of a place has counted by now; source id → totals."""
         hour = now // HOUR * HOUR
+        rows = [{"place": place, "source_id": key, "hour": hour, **one._asdict()} for key, one in totals.items()]
         with self._engine.begin() as connection:
-            known = sa.select(sa.exists().where(tables.collected.c.place == place))
-            if not connection.execute(known).scalar():  # it counted before anybody wrote that down: nobody knows when
-                hour -= HOUR
-            rows = [{"place": place, "source_id": key, "hour": hour, **one._asdict()} for key, one in totals.items()]
             db.upsert(connection, tables.collected, rows)
+            self._forget_old(connection, hour - _KEPT)
+
+    def _forget_old(self, connection: sa.Connection, before: int) -> None:
+        """Of hours that nobody asks about any more, only the last is needed: the next is counted from there."""
+        table, later = tables.collected.c, tables.collected.alias()
+        same = sa.and_(later.c.place == table.place, later.c.source_id == table.source_id)
+        newer = sa.exists().where(same, later.c.hour > table.hour, later.c.hour <= before)
+        connection.execute(tables.collected.delete().where(table.hour <= before, newer))
 
     def between(self, start: int, stop: int, source_id: str | None = None) -> dict[str, Taken]:
         """What came in [start, stop), of full hours; source id → sums over all places."""
         last, first = self._totals(stop - 1, source_id), self._totals(start - 1, source_id)
         sums: dict[str, Taken] = {}
         for (place, source), total in last.items():
+            if source == _NOBODY:
+                continue
             came = total.minus(first.get((place, source), Taken()))
             sums[source] = sums.get(source, Taken()).plus(came)
         return sums

@@ -12,7 +12,7 @@ import sqlalchemy as sa
 
 from eventlake.control import database as db
 from eventlake.control import service_tables as tables
-from eventlake.errors import EventLakeError, NotFoundError
+from eventlake.errors import CancelledError, EventLakeError, NotFoundError
 from eventlake.timetable import SECOND
 
 ALIVE = 60 * SECOND  # after which a scheduler that does not say otherwise counts as dead
@@ -28,6 +28,7 @@ class Order(NamedTuple):
     asked_by: str
     asked_at: int
     status: str  # waiting, running, done, failed, cancelled
+    taken_by: str | None  # which scheduler carries it out
     alive_at: int | None
     finished_at: int | None
     run_id: str | None  # the last that it led to
@@ -49,7 +50,7 @@ class Orders:
                     return one
         order = Order(
             *(uuid.uuid4().hex, lake, source_id, kind, arguments, asked_by, self._now(), "waiting"),
-            *(None, None, None, None, None, False),
+            *(None, None, None, None, None, None, False),
         )
         with self._engine.begin() as connection:
             ended = sa.and_(tables.orders.c.finished_at.is_not(None), tables.orders.c.finished_at < self._now() - _KEPT)
@@ -79,44 +80,44 @@ class Orders:
         """Those that wait, and those whose scheduler is not heard of any more; oldest first."""
         with self._engine.connect() as connection:
             now = db.now(connection)
-        return [
+        left = [
             one
             for one in self.open()
             if one.status == "waiting" or (one.alive_at is not None and one.alive_at < now - ALIVE)
         ]
+        for one in left:
+            if one.stop_asked:  # nobody wants it any more, and nobody is at it
+                self._end(one, "cancelled")
+        return [one for one in left if not one.stop_asked]
 
-    def take(self, order: Order) -> bool:
+    def take(self, order: Order, by: str) -> bool:
         """Begin to carry out an order; False if another was quicker, or if nobody wants it any more."""
-        as_it_was = sa.and_(
-            tables.orders.c.id == order.id,
-            tables.orders.c.status == order.status,
-            tables.orders.c.alive_at.is_(None)
-            if order.alive_at is None
-            else tables.orders.c.alive_at == order.alive_at,
-            sa.not_(tables.orders.c.stop_asked),
-        )
+        table = tables.orders.c
+        last = table.alive_at.is_(None) if order.alive_at is None else table.alive_at == order.alive_at
+        as_it_was = sa.and_(table.id == order.id, table.status == order.status, last, sa.not_(table.stop_asked))
         with self._engine.begin() as connection:
-            values = {"status": "running", "alive_at": db.now(connection)}
+            values = {"status": "running", "taken_by": by, "alive_at": db.now(connection)}
             return connection.execute(tables.orders.update().where(as_it_was).values(values)).rowcount == 1
 
-    def still_alive(self, order_ids: Collection[str]) -> set[str]:
+    def still_alive(self, order_ids: Collection[str], by: str) -> set[str]:
         """Say that these are still being carried out; those of them that somebody wants to stop."""
         if not order_ids:
             return set()
-        mine = tables.orders.c.id.in_(order_ids)
+        mine = sa.and_(tables.orders.c.id.in_(order_ids), tables.orders.c.taken_by == by)
         with self._engine.begin() as connection:
             connection.execute(tables.orders.update().where(mine).values(alive_at=db.now(connection)))
             stopped = connection.execute(sa.select(tables.orders.c.id).where(mine, tables.orders.c.stop_asked))
             return set(stopped.scalars())
 
-    def give_back(self, order: Order) -> None:
+    def give_back(self, order_id: str, by: str) -> None:
         """Let an order wait that cannot be carried out now."""
-        self._update(order.id, status="waiting", alive_at=None)
+        self._update(order_id, by, status="waiting", alive_at=None, taken_by=None)
 
-    def ended(self, order_id: str, *, run_id: str | None = None, error: EventLakeError | None = None) -> None:
-        status = "done" if error is None else "cancelled" if error.code == "cancelled" else "failed"
+    def ended(self, order_id: str, by: str, *, run_id: str | None = None, error: EventLakeError | None = None) -> None:
+        status = "done" if error is None else "cancelled" if error.code == CancelledError.code else "failed"
         self._update(
             order_id,
+            by,
             status=status,
             finished_at=self._now(),
             run_id=run_id,
@@ -135,9 +136,17 @@ class Orders:
             connection.execute(tables.orders.update().where(waiting).values(ended))
         return order._replace(stop_asked=True)
 
-    def _update(self, order_id: str, **values: Any) -> None:
+    def _update(self, order_id: str, by: str, **values: Any) -> None:
+        """Of an order that a scheduler still has: another may have taken it over."""
+        mine = sa.and_(tables.orders.c.id == order_id, tables.orders.c.taken_by == by)
         with self._engine.begin() as connection:
-            connection.execute(tables.orders.update().where(tables.orders.c.id == order_id).values(**values))
+            connection.execute(tables.orders.update().where(mine).values(**values))
+
+    def _end(self, order: Order, status: str) -> None:
+        here = sa.and_(tables.orders.c.id == order.id, tables.orders.c.status == order.status)
+        with self._engine.begin() as connection:
+            values = {"status": status, "finished_at": self._now()}
+            connection.execute(tables.orders.update().where(here).values(values))
 
     def _select(self, *conditions: sa.ColumnElement[bool]) -> list[Order]:
         query = sa.select(tables.orders).where(*conditions).order_by(tables.orders.c.asked_at, tables.orders.c.id)

@@ -7,6 +7,7 @@ and tokens are long and random, so a plain hash does for them.
 import hashlib
 import re
 import secrets
+import threading
 from collections.abc import Callable
 from enum import StrEnum
 from functools import cached_property
@@ -25,6 +26,7 @@ SESSION_LIVES = 7 * DAY
 SHORTEST_PASSWORD, LONGEST_PASSWORD = 12, 1000
 FREE_FAILURES = 5  # to sign in, before a name is locked for a while
 LONGEST_LOCK = 60 * MINUTE
+_FEW_AT_ONCE = threading.BoundedSemaphore(2)  # a password takes 64 MiB to hash
 _NAME = re.compile(r"[\w.@+-]{1,100}")
 
 
@@ -66,6 +68,12 @@ class Token(NamedTuple):
     used_at: int | None
 
 
+def _used_up() -> SignInRefusedError:
+    return SignInRefusedError(
+        "this link was used already, or is older than a day", fix="ask an administrator for another"
+    )
+
+
 def secret_hash(secret: str) -> str:
     return hashlib.sha256(secret.encode("utf-8", "replace")).hexdigest()
 
@@ -103,14 +111,14 @@ class People:
             raise InvalidSettingsError(
                 f"{name[:100]!r} is not a name for a user", fix="use up to 100 letters, digits and any of . @ + - _"
             )
+        if self.invited_as(secret) is None:
+            raise _used_up()
         hashed = self._hashed(password)
         with self._engine.begin() as connection:
             role = connection.execute(sa.select(tables.invitations.c.role).where(self._is_valid_link(secret))).scalar()
             used = connection.execute(tables.invitations.delete().where(self._is_valid_link(secret)))
             if role is None or used.rowcount != 1:
-                raise SignInRefusedError(
-                    "this link was used already, or is older than a day", fix="ask an administrator for another"
-                )
+                raise _used_up()
             if connection.execute(sa.select(tables.users.c.name).where(tables.users.c.name == name)).first():
                 raise InvalidSettingsError(f"there is a user {name!r} already", fix="choose another name")
             row = {"password_hash": hashed, "role": role, "created_at": self._now(), "failures": 0, "locked_until": 0}
@@ -131,13 +139,18 @@ class People:
             self._refuse_without_admin(name)
         with self._engine.begin() as connection:
             connection.execute(tables.users.update().where(tables.users.c.name == name).values(role=role.value))
+            beyond = [scope.value for scope in Scope if not role.allows(scope)]
+            theirs = sa.and_(tables.tokens.c.made_by == name, tables.tokens.c.scope.in_(beyond))
+            connection.execute(tables.tokens.delete().where(theirs))
         return next(user for user in self.users() if user.name == name)
 
     def remove(self, name: str) -> None:
+        """Let somebody sign in no more, nor any program with a token that they made."""
         self._refuse_if_unknown(name)
         self._refuse_without_admin(name)
         with self._engine.begin() as connection:
             connection.execute(tables.sessions.delete().where(tables.sessions.c.user_name == name))
+            connection.execute(tables.tokens.delete().where(tables.tokens.c.made_by == name))
             connection.execute(tables.users.delete().where(tables.users.c.name == name))
 
     def _refuse_if_unknown(self, name: str) -> None:
@@ -175,34 +188,43 @@ class People:
             connection.execute(tables.sessions.delete().where(tables.sessions.c.hash == secret_hash(secret)))
 
     def _check_password(self, name: str, password: str) -> None:
-        wrong = SignInRefusedError("the name or the password is wrong", fix="try again")
+        # The same words whether there is such a name, whether it is locked, and whether the password was right.
+        wrong = SignInRefusedError(
+            "the name or the password is wrong, or the name is locked after too many attempts",
+            fix="try again; a name that is locked is free again after some minutes",
+        )
         with self._engine.connect() as connection:
             row = connection.execute(sa.select(tables.users).where(tables.users.c.name == name)).first()
-        if row is not None and row.locked_until > self._now():
-            minutes = -(-(row.locked_until - self._now()) // MINUTE)
-            raise SignInRefusedError(
-                f"too many attempts: {name!r} is locked for {minutes} more min", fix="wait, then try again"
-            )
+        is_locked = row is not None and not self._may_try(name)
         # Also for a name that is not known: how long it takes must not tell.
         hashed = row.password_hash if row is not None else self._nobodys
-        try:
-            self._hasher.verify(hashed, password[:LONGEST_PASSWORD])
-        except (VerifyMismatchError, InvalidHashError):
-            if row is not None:
-                self._note_failure(name, row.failures + 1)
-            raise wrong from None
-        if row is None:
+        is_right = self._verified(hashed, password)
+        if row is None or is_locked or not is_right:
             raise wrong
         with self._engine.begin() as connection:
             values = {"failures": 0, "locked_until": 0}
             connection.execute(tables.users.update().where(tables.users.c.name == name).values(values))
 
-    def _note_failure(self, name: str, failures: int) -> None:
-        beyond = failures - FREE_FAILURES
-        lock = min(MINUTE << min(beyond, 10), LONGEST_LOCK) if beyond >= 0 else 0
+    def _may_try(self, name: str) -> bool:
+        """Count an attempt before it is looked at, so that many at once are not one; False if the name is locked."""
+        here = tables.users.c.name == name
         with self._engine.begin() as connection:
-            values = {"failures": failures, "locked_until": self._now() + lock if lock else 0}
-            connection.execute(tables.users.update().where(tables.users.c.name == name).values(values))
+            counted = tables.users.update().where(here, tables.users.c.locked_until <= self._now())
+            if connection.execute(counted.values(failures=tables.users.c.failures + 1)).rowcount == 0:
+                return False
+            failures = int(connection.execute(sa.select(tables.users.c.failures).where(here)).scalar_one())
+            beyond = failures - FREE_FAILURES
+            if beyond >= 0:  # this one may still be right; those after it have to wait
+                until = self._now() + min(MINUTE << min(beyond, 10), LONGEST_LOCK)
+                connection.execute(tables.users.update().where(here).values(locked_until=until))
+        return True
+
+    def _verified(self, hashed: str, password: str) -> bool:
+        with _FEW_AT_ONCE:
+            try:
+                return self._hasher.verify(hashed, password[:LONGEST_PASSWORD])
+            except (VerifyMismatchError, InvalidHashError):
+                return False
 
     def _hashed(self, password: str) -> str:
         if not SHORTEST_PASSWORD <= len(password) <= LONGEST_PASSWORD:
@@ -210,7 +232,8 @@ class People:
                 f"a password has at least {SHORTEST_PASSWORD} characters",
                 fix="choose a longer one: three words that nobody would put together are good",
             )
-        return self._hasher.hash(password)
+        with _FEW_AT_ONCE:
+            return self._hasher.hash(password)
 
     @cached_property
     def _hasher(self) -> PasswordHasher:

@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 import sqlalchemy as sa
 
 from eventlake.control import database as db
-from eventlake.errors import CancelledError, NotFoundError
+from eventlake.errors import CancelledError, GivenUpError, NotFoundError
 
 
 class Counts(NamedTuple):
@@ -53,7 +53,7 @@ class RunLine(NamedTuple):
         if self.status == "running":
             return f"Running: {self.step}"
         if self.status == "failed":
-            return "Failed"
+            return "Stopped" if self.error_code in STOPPED else "Failed"
         return "Partial Success" if self.partial else "Success"
 
     @property
@@ -75,7 +75,8 @@ def told_by(report: list[dict[str, Any]] | None) -> dict[str, Any]:
 
 
 _LINE = [db.runs.c[name] for name in RunLine._fields]
-_NOT_STOPPED = sa.func.coalesce(db.runs.c.error_code, "") != CancelledError.code
+STOPPED = (CancelledError.code, GivenUpError.code)  # the codes of runs that did not fail by themselves
+_NOT_STOPPED = sa.func.coalesce(db.runs.c.error_code, "").not_in(STOPPED)
 
 
 def _of(source_id: str, lake: str) -> tuple[sa.ColumnElement[bool], ...]:

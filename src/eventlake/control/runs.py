@@ -1,6 +1,6 @@
 """The history of runs."""
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterable
 from contextlib import suppress
 from typing import Any, NamedTuple
 
@@ -67,6 +67,10 @@ class History(RunLines):
     def with_id(self, run_id: str) -> list[Run]:
         """The run with this id, if it is known."""
         return self._select(db.runs.c.run_id == run_id)
+
+    def with_ids(self, run_ids: Collection[str]) -> list[Run]:
+        """Those of these runs that are known, newest first."""
+        return self._select(db.runs.c.run_id.in_(run_ids))
 
     def get(self, run_id: str | None) -> Run:
         """One run; without an id, the latest."""

@@ -18,6 +18,7 @@ orders = sa.Table(  # what people asked for, to be carried out by a scheduler
     sa.Column("asked_by", sa.String, nullable=False),
     sa.Column("asked_at", sa.BigInteger, nullable=False),
     sa.Column("status", sa.String, nullable=False, index=True),  # waiting, running, done, failed, cancelled
+    sa.Column("taken_by", sa.String),  # which scheduler carries it out
     sa.Column("alive_at", sa.BigInteger),  # when whoever carries it out was last known to live
     sa.Column("finished_at", sa.BigInteger),
     sa.Column("run_id", sa.String),  # the last that it led to

@@ -7,7 +7,7 @@ are made up for once, a sync that somebody asked for counts, and a scheduler tha
 from collections.abc import Callable
 
 from eventlake.control.run_lines import RunLine
-from eventlake.errors import CancelledError, waits_for_somebody
+from eventlake.errors import CancelledError, GivenUpError, waits_for_somebody
 from eventlake.timetable import MINUTE, Timetable
 
 FIRST_PAUSE, LONGEST_PAUSE = MINUTE, 30 * MINUTE
@@ -45,6 +45,8 @@ def again_at(last: RunLine, *, failures: int, is_going_on: bool) -> int | None:
     """
     if last.status == "running":
         return None if is_going_on else last.started_at
+    if last.error_code == GivenUpError.code:
+        return last.started_at
     if last.status != "failed" or last.error_code == CancelledError.code or waits_for_somebody(last.error_code):
         return None
     return (last.finished_at or last.started_at) + pause(failures)

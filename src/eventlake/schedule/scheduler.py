@@ -5,6 +5,8 @@ order is taken by one of them.
 """
 
 import threading
+import time
+import uuid
 from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import suppress
@@ -18,19 +20,30 @@ from eventlake.control.connections import Connection
 from eventlake.control.leases import Lane
 from eventlake.control.orders import Order
 from eventlake.control.run_lines import RunLine
-from eventlake.errors import BusyError, CancelledError, EventLakeError, InternalError, NotDueError
+from eventlake.errors import (
+    BusyError,
+    CancelledError,
+    EventLakeError,
+    GivenUpError,
+    InternalError,
+    NotDueError,
+    of_system,
+)
 from eventlake.library import Report, Workspace
+from eventlake.runners.base import Progress
 from eventlake.schedule.due import due_since
 from eventlake.timetable import SECOND
 
 TICK = 1.0  # seconds
 _FIRST_DATA_EVERY = 15 * SECOND  # how often a new connection is looked at for its first events
+_AGAIN_AFTER = 10 * SECOND  # for what cannot be begun now
 _ALIVE_EVERY = 5 * SECOND
+_LOOK_EVERY = 0.1  # seconds, at the end
 GRACE = 30.0  # seconds that runs have to end, when the scheduler is told to stop
 
 Tell = Callable[[str], None]
 Key = tuple[str, str, str]
-"""Source id, lake, and what is done there: `sync`, or anything else that has a lane of its own."""
+"""Source id, lake, and what is done there: `sync`, anything else that has a lane of its own, or one order."""
 
 
 class _Going(NamedTuple):
@@ -46,81 +59,105 @@ class Scheduler:
         self._place = place
         self._tell = tell
         self._parallel = parallel
+        self._me = uuid.uuid4().hex
         self._threads = ThreadPoolExecutor(parallel, "run")
         self._going: dict[Key, _Going] = {}
         self._lock = threading.Lock()
-        self._not_before: dict[tuple[str, str], int] = {}  # when a connection without a run is looked at again
+        self._not_before: dict[Key, int] = {}  # when something is looked at again that cannot be begun now
+        self._said: dict[str, str] = {}  # the last trouble with each connection: it is told once
         self._alive_at = 0
+        self._closing = threading.Event()
 
     def run(self, stop: threading.Event, *, grace: float = GRACE) -> None:
         """Go on until `stop` is set; then let runs end, and give up those that take too long."""
-        problem = None
-        while not stop.wait(TICK):
-            try:
-                self.tick()
-                problem = None
-            except EventLakeError as error:  # a database that is away comes back
-                if error.problem != problem:
-                    self._tell(f"cannot look for what is due: {error.problem}; trying again")
-                problem = error.problem
-        self.close(grace)
+        try:
+            while not stop.wait(TICK):
+                try:
+                    self.tick()
+                    self._say_once("", "")
+                except Exception as error:  # whatever it is: a database that is away comes back
+                    self._say_once("", f"cannot look for what is due: {_words(error)}; trying again")
+        finally:
+            self.close(grace)
 
     def close(self, grace: float = GRACE) -> None:
-        """Begin nothing more. A run that is given up has published nothing, and is made up for by the next."""
-        with self._lock:
-            going = list(self._going.values())
-        if going:
+        """Begin nothing more. A run that is given up has published nothing, and is made up for by the next start."""
+        self._closing.set()
+        self._threads.shutdown(wait=False, cancel_futures=True)
+        deadline = time.monotonic() + grace
+        if going := self._now_going():
             self._tell(f"waiting for {len(going)} to end: {', '.join(one.what for one in going)}")
-        impatient = threading.Timer(grace, _give_up, [going])
-        impatient.start()
-        self._threads.shutdown(wait=True, cancel_futures=True)
-        impatient.cancel()
+        while going := self._now_going():
+            if time.monotonic() >= deadline:
+                for one in going:
+                    one.stop.set()
+            with suppress(EventLakeError):
+                self._say_alive()
+            time.sleep(_LOOK_EVERY)
         with suppress(EventLakeError):
             self._place.presence.gone("scheduler")
+
+    def _now_going(self) -> list[_Going]:
+        with self._lock:
+            return list(self._going.values())
 
     def tick(self) -> None:
         """Look once at what is to be done."""
         now = self._place.clock.now()
-        if now - self._alive_at >= _ALIVE_EVERY or now < self._alive_at:
-            self._alive_at = now
-            self._say_alive()
+        self._say_alive()
         connections = {(one.source.id, one.lake): one for one in self._place.connections.all()}
         for order in self._place.orders.to_do():
             if self._has_room:
-                self._begin_order(order, connections.get((order.source_id, order.lake)))
+                self._begin_order(order, connections.get((order.source_id, order.lake)), now)
         for connection in connections.values():
             if self._has_room and connection.enabled:
-                self._begin_if_due(connection, now)
+                try:
+                    self._begin_if_due(connection, now)
+                except EventLakeError as error:  # of this one: the others go on
+                    self._put_off((connection.source.id, connection.lake, "sync"))
+                    self._say_once(connection.name, f"{connection.name}: {error.problem}")
 
     @property
     def _has_room(self) -> bool:
-        with self._lock:
-            return len(self._going) < self._parallel
+        return len(self._now_going()) < self._parallel
 
     def _say_alive(self) -> None:
+        now = self._place.clock.now()
+        if 0 <= now - self._alive_at < _ALIVE_EVERY:
+            return
+        self._alive_at = now
         self._place.presence.here("scheduler")
-        with self._lock:
-            going = {one.order_id: one for one in self._going.values() if one.order_id}
-        for order_id in self._place.orders.still_alive(going.keys()):
+        going = {one.order_id: one for one in self._now_going() if one.order_id}
+        for order_id in self._place.orders.still_alive(going.keys(), self._me):
             going[order_id].stop.set()
+
+    def _put_off(self, key: Key, pause: int = _AGAIN_AFTER) -> None:
+        self._not_before[key] = self._place.clock.now() + pause
+
+    def _say_once(self, about: str, words: str) -> None:
+        if words and self._said.get(about) != words:
+            self._tell(words)
+        self._said[about] = words
 
     # Syncs that are due
 
     def _begin_if_due(self, connection: Connection, now: int) -> None:
-        key = (connection.source.id, connection.lake)
-        if self._is_going((*key, "sync")) or now < self._not_before.get(key, 0):
+        key = (connection.source.id, connection.lake, "sync")
+        if self._is_going(key) or now < self._not_before.get(key, 0):
             return
         since = self._due_since(connection, now)
-        if since is not None:
-            self._begin((*key, "sync"), connection.name, None, lambda stop: self._sync(connection, since, stop))
+        if since is None:
+            return
+        if self._is_held(connection):  # else the collector would be asked for its events in vain
+            self._put_off(key)
+            return
+        self._begin(key, connection.name, None, lambda stop: self._sync(connection, since, stop))
 
     def _due_since(self, connection: Connection, now: int) -> int | None:
         runs, source_id = self._place.runs, connection.source.id
         last = runs.last_sync(source_id, connection.lake)
         if last is None:
-            self._not_before[source_id, connection.lake] = now + _FIRST_DATA_EVERY
-        else:
-            self._not_before.pop((source_id, connection.lake), None)
+            self._put_off((source_id, connection.lake, "sync"), _FIRST_DATA_EVERY)
         return due_since(
             connection.settings.timetable,
             now,
@@ -144,22 +181,45 @@ class Scheduler:
 
     def _sync(self, connection: Connection, since: int, stop: threading.Event) -> None:
         try:
-            self._told(self._place.sync_due(connection, since, cancel=stop))
-        except (BusyError, NotDueError):
-            return  # somebody else is at it, or was quicker
-        except EventLakeError as error:
-            self._tell(f"{connection.name}: {error.problem}")
+            self._told(self._place.sync_due(connection, since, progress=self._heeding(stop)))
+            self._say_once(connection.name, "")
+        except NotDueError:
+            return  # somebody else was quicker
+        except Exception as error:
+            # Most failures are runs, from which the next look sees when to try again. Of the others nothing is left.
+            self._put_off((connection.source.id, connection.lake, "sync"))
+            if not isinstance(error, BusyError | CancelledError):
+                self._say_once(connection.name, f"{connection.name}: {_words(error)}")
+
+    def _heeding(self, stop: threading.Event) -> Progress:
+        """Progress that ends a run, before its commit, when somebody wants that or when the scheduler must end."""
+
+        def heed(_step: str, _done: int, _tasks: int) -> None:
+            if stop.is_set() and self._closing.is_set():
+                raise GivenUpError(
+                    "the scheduler had to end", fix="nothing is to be done: the next start makes up for it"
+                )
+            if stop.is_set():
+                raise CancelledError(
+                    "somebody asked this run to stop", fix="nothing was published; sync again any time"
+                )
+
+        return heed
 
     # Orders
 
-    def _begin_order(self, order: Order, connection: Connection | None) -> None:
-        lane = "sync" if order.kind == "sync" else "order"
-        key = (order.source_id, order.lake, lane)
-        if self._is_going(key) or not self._place.orders.take(order):
+    def _begin_order(self, order: Order, connection: Connection | None, now: int) -> None:
+        key = (order.source_id, order.lake, "sync" if order.kind == "sync" else "order")
+        if self._is_going(key) or now < self._not_before.get((*key[:2], order.id), 0):
+            return
+        if connection is not None and order.kind == "sync" and self._is_held(connection):
+            self._put_off((*key[:2], order.id))
+            return
+        if not self._place.orders.take(order, self._me):
             return
         if connection is None:
             gone = InternalError("its connection is not there any more", fix="connect the source again, then repeat it")
-            self._place.orders.ended(order.id, error=gone)
+            self._place.orders.ended(order.id, self._me, error=gone)
             return
         self._begin(
             key, f"{order.kind} of {connection.name}", order.id, lambda s: self._carry_out(order, connection, s)
@@ -168,16 +228,22 @@ class Scheduler:
     def _carry_out(self, order: Order, connection: Connection, stop: threading.Event) -> None:
         orders = self._place.orders
         try:
-            reports = _ordered(self._place, order, connection, stop)
-        except BusyError:
-            orders.give_back(order)
-        except EventLakeError as error:
+            reports = _ordered(self._place, order, connection, self._heeding(stop))
+        except (BusyError, GivenUpError):
+            self._put_off((order.source_id, order.lake, order.id))
+            orders.give_back(order.id, self._me)
+        except Exception as error:
             last = self._last_run(connection)
-            orders.ended(order.id, run_id=last.run_id if last else None, error=error)
+            shown = (
+                error
+                if isinstance(error, EventLakeError)
+                else InternalError(_words(error), fix="see what is said there")
+            )
+            orders.ended(order.id, self._me, run_id=last.run_id if last else None, error=shown)
             if not isinstance(error, CancelledError):
-                self._tell(f"{connection.name}: {error.problem}")
+                self._tell(f"{connection.name}: {_words(error)}")
         else:
-            orders.ended(order.id, run_id=reports[-1].run_id if reports else None)
+            orders.ended(order.id, self._me, run_id=reports[-1].run_id if reports else None)
             self._told(reports)
 
     def _last_run(self, connection: Connection) -> RunLine | None:
@@ -208,27 +274,29 @@ class Scheduler:
                 self._tell(f"{report.connection}: {report.kind} finished, {report.rows:,} rows loaded")
 
 
-def _give_up(going: list[_Going]) -> None:
-    for one in going:
-        one.stop.set()
+def _words(error: Exception) -> str:
+    """What happened; of an error that nobody foresaw, also its kind."""
+    if isinstance(error, OSError):
+        error = of_system(error)
+    return error.problem if isinstance(error, EventLakeError) else f"{type(error).__name__}: {error}"
 
 
-def _ordered(place: Workspace, order: Order, connection: Connection, stop: threading.Event) -> list[Report]:
+def _ordered(place: Workspace, order: Order, connection: Connection, progress: Progress) -> list[Report]:
     """Do what was ordered."""
     given: dict[str, Any] = order.arguments
     name = connection.full_name
     match order.kind:
         case "sync":
-            return place.sync(name, cancel=stop)
+            return place.sync(name, progress=progress)
         case "replay":
             start, to = (_moment(given.get(bound)) for bound in ("from", "to"))
-            return place.replay(name, start, to, given.get("events") or (), cancel=stop)
+            return place.replay(name, start, to, given.get("events") or (), progress=progress)
         case "resume":
-            return place.resume_replay(name, cancel=stop)
+            return place.resume_replay(name, progress=progress)
         case "rebuild":
-            return [place.rebuild(name, given["settings"], cancel=stop)]
+            return [place.rebuild(name, given["settings"], progress=progress)]
         case "retype":
-            report = place.retype(given["table"], given["column"], given["type"], lake=order.lake, cancel=stop)
+            report = place.retype(given["table"], given["column"], given["type"], lake=order.lake, progress=progress)
             return [report] if report else []
         case other:
             raise InternalError(f"nobody knows how to {other}", fix="run the newest version of eventlake everywhere")

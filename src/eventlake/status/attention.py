@@ -29,14 +29,14 @@ def matters(place: Workspace, found: list[ConnectionStatus]) -> list[Matter]:
 
 def _failing(found: list[ConnectionStatus]) -> Iterator[Matter]:
     for one in sorted(found, key=lambda one: -one.failures):
-        if one.failures and one.last and one.connection.enabled:
+        if one.failures and one.last_failed and one.connection.enabled:
             times = "failed" if one.failures == 1 else f"failed {one.failures} times in a row"
-            problem = (one.last.notices or ["it was interrupted"])[-1]
+            problem = (one.last_failed.notices or ["it was interrupted"])[-1]
             yield Matter(
                 "error",
                 f"{one.connection.name} {times}: {problem}",
                 "Nothing is lost: the raw archive has the events, and the next sync that works loads them.",
-                f"/runs/{one.last.run_id}",
+                f"/runs/{one.last_failed.run_id}",
                 one.connection.full_name,
             )
 

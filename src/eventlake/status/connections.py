@@ -4,7 +4,7 @@ from typing import NamedTuple
 
 from eventlake.control.connections import Connection
 from eventlake.control.orders import Order
-from eventlake.control.run_lines import RunLine
+from eventlake.control.run_lines import STOPPED, RunLine
 from eventlake.schedule.due import next_begin
 from eventlake.workspace import Workspace
 
@@ -13,6 +13,7 @@ class ConnectionStatus(NamedTuple):
     connection: Connection
     last: RunLine | None  # the sync that was begun last
     last_finished: RunLine | None
+    last_failed: RunLine | None
     failures: int  # in a row, until now
     running: tuple[RunLine, ...]
     orders: tuple[Order, ...]  # that wait or are being carried out
@@ -27,6 +28,8 @@ class ConnectionStatus(NamedTuple):
             return "running"
         if self.last is None:
             return "waiting"
+        if self.last.error_code in STOPPED:
+            return "stopped"
         if self.last.status == "failed":
             return "failed"
         return "partial" if self.last.partial else "well"
@@ -35,7 +38,7 @@ class ConnectionStatus(NamedTuple):
 def statuses(place: Workspace) -> list[ConnectionStatus]:
     """Of all connections, in the order of their names."""
     last, finished = place.runs.last_of_each(), place.runs.last_of_each(status="finished")
-    failed = place.runs.failures_of_each()
+    last_failed, failed = place.runs.last_of_each(status="failed"), place.runs.failures_of_each()
     running, orders = place.runs.lines(None, status="running"), place.orders.open()
     now = place.clock.now()
     found = []
@@ -48,6 +51,7 @@ def statuses(place: Workspace) -> list[ConnectionStatus]:
                 connection,
                 newest,
                 finished.get(key),
+                last_failed.get(key),
                 failures,
                 tuple(run for run in running if (run.source_id, run.lake) == key),
                 tuple(order for order in orders if (order.source_id, order.lake) == key),

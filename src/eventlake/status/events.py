@@ -6,6 +6,7 @@ rejects. Logs and rejects are seen where the collector runs, the archive everywh
 
 import threading
 import time
+import zlib
 from contextlib import suppress
 from typing import Any, NamedTuple
 
@@ -14,7 +15,6 @@ import msgspec
 from eventlake.archive import layout
 from eventlake.collector import log, rejects
 from eventlake.collector.options import Spool
-from eventlake.collector.roll import archived_lines
 from eventlake.control.connections import Connection
 from eventlake.control.sources import Source
 from eventlake.errors import EventLakeError
@@ -25,7 +25,8 @@ from eventlake.workspace import Workspace
 
 MOST = 50
 _LOG_BYTES = 256 << 10  # of the end of each log
-_LARGEST = 32 << 20  # an archive file that is worth opening for this
+_LARGEST = 16 << 20  # an archive file that is worth opening for this
+_MOST_UNPACKED = 64 << 20
 _FILES = 3
 _LISTED_FOR = 5.0  # seconds
 
@@ -122,14 +123,23 @@ class LastEvents:
         with self._lock:
             known = self._lines.get(path)
         if known is None:
-            content = self._place.archive.read(path)
-            lines = archived_lines(content) if content[:2] == b"\x1f\x8b" else content.splitlines()
-            known = [line for line in (lines or [])[-MOST:] if line.strip()]
+            known = _last_lines(self._place.archive.read(path))
             with self._lock:
                 self._lines[path] = known
                 for old in list(self._lines)[: -20 * _FILES]:
                     del self._lines[old]
         return known
+
+
+def _last_lines(content: bytes) -> list[bytes]:
+    """The last lines of a raw file, as far as it is unpacked: a small one may hold very much."""
+    if content[:2] == b"\x1f\x8b":
+        try:
+            content = zlib.decompressobj(31).decompress(content, _MOST_UNPACKED)
+        except zlib.error:
+            return []
+    end = content[-_LOG_BYTES * 4 :]
+    return [line for line in end.splitlines()[-MOST:] if line.strip()]
 
 
 def _event(line: bytes, received: int | None, outcome: str, detail: str, connections: list[Connection]) -> SeenEvent:

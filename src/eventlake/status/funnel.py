@@ -47,6 +47,15 @@ def funnels(place: Workspace, start: int, stop: int, source_id: str | None = Non
     return found
 
 
+def books_of_connections(place: Workspace, start: int, stop: int) -> dict[tuple[str, str], Counts]:
+    """What syncs of each connection that began in [start, stop) did: (source id, lake) → sums."""
+    found: dict[tuple[str, str], Counts] = {}
+    for (_, source, lake), counts in place.runs.counts(start, stop, per=DAY).items():
+        before = found.get((source, lake), Counts())
+        found[source, lake] = Counts(*(one + more for one, more in zip(before, counts, strict=True)))
+    return found
+
+
 def total(found: dict[str, Funnel]) -> Funnel:
     whole = Funnel(Taken(), Counts())
     for one in found.values():

@@ -71,6 +71,13 @@ def limited(request: Request, who: str) -> None:
         raise TooManyError(seconds)
 
 
+def limited_to_sign_in(request: Request) -> None:
+    """Raise TooManyError if somebody tries to sign in too often: each attempt costs memory and time."""
+    limit = request.app.state.sign_in_limit
+    if seconds := limit.wait(address_of(request)):
+        raise TooManyError(seconds)
+
+
 def _limit_of(request: Request) -> RateLimit:
     limit: RateLimit = request.app.state.limit
     return limit

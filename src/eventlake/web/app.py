@@ -39,6 +39,7 @@ from eventlake.web.pages import tables as table_pages
 from eventlake.web.pages.form import NotSignedInError
 from eventlake.web.pages.render import page
 
+_SIGN_INS_PER_SECOND = 2.0  # of one address
 REQUESTS_PER_SECOND = 50.0  # of one user, token or address
 _ALIVE_EVERY = 5.0  # seconds
 _LOOPBACK = frozenset({"127.0.0.1", "localhost", "::1"})
@@ -92,6 +93,7 @@ def create_app(
     )
     app.state.place = place
     app.state.limit = RateLimit(requests_per_second)
+    app.state.sign_in_limit = RateLimit(min(requests_per_second, _SIGN_INS_PER_SECOND))
     app.state.last_events = LastEvents(place)
     app.state.streams = set()
     app.state.is_encrypted = is_encrypted
@@ -159,7 +161,9 @@ def _invalid(request: Request, error: Exception) -> Response:
 def _no_such_page(request: Request, error: Exception) -> Response:
     assert isinstance(error, HTTPException)  # noqa: S101
     if _is_api(request):
-        told = Problem(code="not_found" if error.status_code == 404 else "refused", problem=str(error.detail), fix="")
+        what = f"{request.method} {request.url.path}: {str(error.detail).lower()}"
+        code = "not_found" if error.status_code == 404 else "refused"
+        told = Problem(code=code, problem=what, fix="see /api/v1/openapi.json for what there is")
         return JSONResponse(told.model_dump(), error.status_code, headers=error.headers)
     title = "There is no such page" if error.status_code == 404 else str(error.detail)
     return page(request, "message.html", _viewer(request), status=error.status_code, title=title)

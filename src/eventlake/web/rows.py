@@ -8,6 +8,7 @@ from decimal import Decimal
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from eventlake.errors import InvalidSettingsError
 from eventlake.library.workspace import Workspace
@@ -27,8 +28,17 @@ def ask(place: Workspace, sql: str, lake: str, limit: int) -> tuple[pa.Table, bo
 
 
 def as_json(rows: pa.Table) -> list[list[Any]]:
-    columns = [column.to_pylist() for column in rows.columns]
+    columns = [_values(column) for column in rows.columns]
     return [[_plain(value) for value in row] for row in zip(*columns, strict=True)]
+
+
+def _values(column: pa.ChunkedArray) -> list[Any]:
+    """The values of a column; times that Python has no place for (infinity, before year 1) as they are stored."""
+    try:
+        return list(column.to_pylist())
+    except (ValueError, OverflowError):
+        numbers = pc.cast(column, pa.int32() if pa.types.is_date32(column.type) else pa.int64())
+        return [str(number) for number in numbers.to_pylist()]
 
 
 def as_csv(rows: pa.Table) -> str:

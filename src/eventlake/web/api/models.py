@@ -152,7 +152,7 @@ class ConnectionOut(Model):
     source: str
     lake: str
     enabled: bool
-    state: Literal["disabled", "running", "waiting", "failed", "partial", "well"]
+    state: Literal["disabled", "running", "waiting", "stopped", "failed", "partial", "well"]
     failures: int = Field(description="Syncs that failed in a row, until now.")
     last_sync: RunOut | None
     last_finished_at: MOMENT | None

@@ -2,11 +2,12 @@
 
 import secrets
 from typing import Annotated
-from urllib.parse import parse_qsl, urlsplit
+from urllib.parse import parse_qsl
 
 from fastapi import Depends, Request
 
 from eventlake.control.people import Scope
+from eventlake.errors import InvalidSettingsError
 from eventlake.library.changes import Changes
 from eventlake.web.access import (
     CSRF_FIELD,
@@ -28,7 +29,10 @@ class NotSignedInError(AnonymousError):
 async def fields_of(request: Request) -> dict[str, str]:
     """The fields of a form."""
     body = (await request.body()).decode("utf-8", "replace")
-    return dict(parse_qsl(body, keep_blank_values=True, max_num_fields=200))
+    try:
+        return dict(parse_qsl(body, keep_blank_values=True, max_num_fields=200))
+    except ValueError:
+        raise InvalidSettingsError("this form has too many fields", fix="use the console itself") from None
 
 
 Fields = Annotated[dict[str, str], Depends(fields_of)]
@@ -49,7 +53,7 @@ Viewer = Annotated[Actor, Depends(viewer)]
 def refuse_elsewhere(request: Request) -> None:
     """A form of another site must not be sent here: browsers tell where it comes from."""
     origin = request.headers.get("origin")
-    if origin is not None and urlsplit(origin).netloc != request.headers.get("host"):
+    if origin is not None and origin.partition("://")[2] != request.headers.get("host"):
         raise ForbiddenError("this form comes from another site", fix="use the console itself")
 
 

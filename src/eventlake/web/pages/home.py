@@ -55,6 +55,7 @@ def _overview(request: Request, template: str, place: Workspace, actor: Actor) -
         matters=attention.matters(place, found),
         whole=funnel.total(funnels),
         funnels=funnels,
+        books=funnel.books_of_connections(place, today, today + DAY),
         links=LINKS,
         explained=funnel.EXPLAINED,
         hours=[(f"{datetime.fromtimestamp(hour / SECOND, UTC):%H}:00", rows, "/runs") for hour, rows in hours],

@@ -65,11 +65,10 @@ def _rescued(place: Workspace, source_id: str | None) -> list[dict[str, Any]]:
     counts: Counter[tuple[str, str, str]] = Counter()
     since = place.clock.now() - _DAYS * DAY
     runs = [run for run in place.runs.lines(_MOST_REPORTS, source_id, kinds=("sync",)) if run.started_at > since]
-    for run in runs:
-        if run.rescued:
-            for line in (place.runs.get(run.run_id).report or [])[1:]:
-                for column, number in line.get("rescued", {}).items():
-                    counts[run.lake, f"{line['database']}.{line['table_name']}", column] += number
+    for run in place.runs.with_ids([run.run_id for run in runs if run.rescued]):
+        for line in (run.report or [])[1:]:
+            for column, number in line.get("rescued", {}).items():
+                counts[run.lake, f"{line['database']}.{line['table_name']}", column] += number
     return [
         {"lake": lake, "table": table, "column": column, "number": number}
         for (lake, table, column), number in counts.most_common(_MOST)

@@ -4,7 +4,7 @@ import hashlib
 import json
 from datetime import UTC, datetime
 from typing import Any
-from urllib.parse import quote
+from urllib.parse import quote, unquote
 
 from fastapi import Request
 from fastapi.responses import HTMLResponse, RedirectResponse
@@ -15,11 +15,12 @@ from eventlake.control.people import Scope
 from eventlake.control.run_lines import RunLine
 from eventlake.errors import EventLakeError
 from eventlake.events import instants
-from eventlake.reports.words import size
+from eventlake.reports.words import count, size
 from eventlake.timetable import SECOND
 from eventlake.web import rows
 from eventlake.web.access import Actor
 
+_TOLD = "eventlake_told"
 NAVIGATION = (
     ("/", "Overview"),
     ("/sources", "Sources"),
@@ -92,6 +93,7 @@ environment.filters |= {
     "duration": _duration,
     "number": lambda number: f"{number:,}",
     "size": size,
+    "count": count,
     "shortened": _shortened,
     "pretty": _pretty,
     "digest": _digest,
@@ -116,15 +118,24 @@ def page(
         "version": __version__,
         "workspace_id": request.app.state.place.settings.workspace_id,
         "navigation": NAVIGATION,
-        "told": request.query_params.get("told", "")[:200] if actor else "",
+        "told": _told(request) if actor else "",
         "search": "",
         "given": {},
     }
     text = environment.get_template(template).render(**(shown | values), actor=actor, section=section, problem=problem)
-    return HTMLResponse(text, status)
+    answer = HTMLResponse(text, status)
+    if _TOLD in request.cookies and not template.startswith("_"):
+        answer.delete_cookie(_TOLD)
+    return answer
 
 
 def go(path: str, told: str = "") -> RedirectResponse:
-    """On to another page, after something was done."""
-    mark = "&" if "?" in path else "?"
-    return RedirectResponse(f"{path}{mark}told={quote(told)}" if told else path, 303)
+    """On to another page, after something was done; what is told there goes by a cookie, which no link can set."""
+    answer = RedirectResponse(path, 303)
+    if told:
+        answer.set_cookie(_TOLD, quote(told), max_age=60, httponly=True, samesite="strict")
+    return answer
+
+
+def _told(request: Request) -> str:
+    return unquote(request.cookies.get(_TOLD, ""))[:300]

@@ -1,6 +1,6 @@
 """Signing in and out, and becoming a user by a link."""
 
-from urllib.parse import urlsplit
+import re
 
 from fastapi import APIRouter, Request
 from fastapi.responses import Response
@@ -8,7 +8,7 @@ from fastapi.responses import Response
 from eventlake.control.people import SESSION_LIVES
 from eventlake.errors import EventLakeError
 from eventlake.timetable import SECOND
-from eventlake.web.access import COOKIE, Place, address_of, limited, signed_in
+from eventlake.web.access import COOKIE, Place, address_of, limited, limited_to_sign_in, signed_in
 from eventlake.web.pages.form import Fields, Sender, refuse_elsewhere
 from eventlake.web.pages.render import go, page
 
@@ -25,7 +25,7 @@ def sign_in_page(request: Request, place: Place) -> Response:
 @router.post("/sign-in")
 def sign_in(request: Request, place: Place, fields: Fields) -> Response:
     refuse_elsewhere(request)
-    limited(request, f"sign in from {address_of(request)}")
+    limited_to_sign_in(request)
     onward = _here(fields.get("next", "/"))
     try:
         secret = place.people.sign_in(fields.get("name", ""), fields.get("password", ""))
@@ -53,7 +53,7 @@ def welcome_page(secret: str, request: Request, place: Place) -> Response:
 @router.post("/welcome/{secret}")
 def welcome(secret: str, request: Request, place: Place, fields: Fields) -> Response:
     refuse_elsewhere(request)
-    limited(request, f"welcome from {address_of(request)}")
+    limited_to_sign_in(request)
     name, password = fields.get("name", "").strip(), fields.get("password", "")
     try:
         user = place.people.join(secret, name, password)
@@ -78,8 +78,4 @@ def _with_cookie(request: Request, answer: Response, secret: str) -> Response:
 
 def _here(address: str) -> str:
     """A page of this console, and nothing else: whoever made a link must not choose where one ends up."""
-    parts = urlsplit(address)
-    is_here = (
-        not parts.scheme and not parts.netloc and address.startswith("/") and not address.startswith(("//", "/\\"))
-    )
-    return address if is_here else "/"
+    return address if re.fullmatch(r"/([^/\\\s][^\\\s]*)?", address) else "/"

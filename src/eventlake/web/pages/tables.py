@@ -29,6 +29,7 @@ LIMIT = 100
 ROWS = 1000
 _CHARTED = 60  # bars, at most
 _NAMES = 60
+_NOT_LOOKED: dict[str, Any] = {"looked": None, "trouble": None, "senders": {}, "misfits": {}}
 
 
 @router.get("/tables")
@@ -62,22 +63,18 @@ def one_page(lake: str, name: str, request: Request, place: Place, actor: Viewer
 @router.get("/tables/{lake}/{name}/_columns")
 def columns_part(lake: str, name: str, request: Request, place: Place, actor: Viewer) -> HTMLResponse:
     found = tables.opened(place.lake(lake), name)
+    return page(request, "_columns.html", actor, columns=_columns(found), **_looked(found))
+
+
+def _looked(found: tables.Opened) -> dict[str, Any]:
+    """What is in the columns, from whom it came, and what did not fit."""
     looked, trouble = tables.safely(tables.values, found)
     senders, _ = tables.safely(tables.senders, found)
     misfits, _ = tables.safely(tables.misfits, found)
     by_column: dict[str, list[tables.Misfits]] = {}
     for one in misfits or ():
         by_column.setdefault(one.column, []).append(one)
-    return page(
-        request,
-        "_columns.html",
-        actor,
-        columns=_columns(found),
-        looked=looked,
-        trouble=trouble,
-        senders=senders,
-        misfits=by_column,
-    )
+    return {"looked": looked, "trouble": trouble, "senders": senders, "misfits": by_column}
 
 
 @router.post("/tables/{lake}/{name}/retype")
@@ -197,10 +194,7 @@ def _one(
         listed=summary,
         location=found.table.location,
         columns=_columns(found),
-        looked=None,
-        trouble=None,
-        senders={},
-        misfits={},
+        **(_looked(found) if "values" in request.query_params else _NOT_LOOKED),
         timeline=_timeline(found.history),
         types=[kind.value for kind in found.connection.settings.declarations.types],
         given=given,

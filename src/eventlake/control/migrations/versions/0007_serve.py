@@ -39,6 +39,7 @@ def upgrade() -> None:
         sa.Column("asked_by", sa.String, nullable=False),
         sa.Column("asked_at", sa.BigInteger, nullable=False),
         sa.Column("status", sa.String, nullable=False, index=True),
+        sa.Column("taken_by", sa.String),
         sa.Column("alive_at", sa.BigInteger),
         sa.Column("finished_at", sa.BigInteger),
         sa.Column("run_id", sa.String),
