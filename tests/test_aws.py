@@ -661,6 +661,7 @@ def doctor(lake: Lake, *options: str, **variables: str) -> dict[str, dict[str, A
 
 def test_the_doctor_tries_every_right_by_name(on_aws: OnAws) -> None:
     lake = on_aws.lake(role_arn=on_aws.aws.role())
+    before = glue_tables(on_aws)
     told = doctor(lake, "--expire-staging")
     assert [step for step in told.values() if step["status"] == "failed"] == []
     assert "assumed-role" in told["aws: identity"]["detail"]
@@ -669,8 +670,14 @@ def test_the_doctor_tries_every_right_by_name(on_aws: OnAws) -> None:
     assert rule["Expiration"] == {"Days": 14}
     assert rule["AbortIncompleteMultipartUpload"] == {"DaysAfterInitiation": 14}
     assert "Contents" not in on_aws.aws.client("s3").list_objects_v2(Bucket=on_aws.bucket)
-    tables = on_aws.aws.client("glue").get_tables(DatabaseName="__segment_datalake")["TableList"]
-    assert not [table["Name"] for table in tables if table["Name"].startswith("doctor")]
+    assert glue_tables(on_aws) == before  # nothing is left behind, not even a database
+
+
+def glue_tables(on_aws: OnAws) -> dict[str, list[str]]:
+    """The tables of each database in Glue."""
+    glue = on_aws.aws.client("glue")
+    names = [database["Name"] for database in glue.get_databases()["DatabaseList"]]
+    return {name: sorted(table["Name"] for table in glue.get_tables(DatabaseName=name)["TableList"]) for name in names}
 
 
 @pytest.mark.parametrize(

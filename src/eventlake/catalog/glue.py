@@ -20,9 +20,7 @@ from eventlake.lake.layout import RUDDERSTACK, SEGMENT, Folders
 _AT_ONCE = 8  # tables; Glue allows some ten calls a second
 _ATTEMPTS = 10  # to change a table that others change as well
 # What Glue takes in one call.
-_CREATED_AT_ONCE = 100
 _DELETED_AT_ONCE = 25
-_COLUMNS_AT_ONCE = 10_000  # over all partitions of a call, to keep it small: each has all columns of its table
 
 _GONE, _THERE, _OVERTAKEN = "EntityNotFoundException", "AlreadyExistsException", "ConcurrentModificationException"
 
@@ -75,8 +73,8 @@ class GlueCatalog:
             return frozenset()
         return frozenset(table["Name"] for table in found if not glue_tables.is_ours(table, self._root))
 
-    def make_database(self, database: str) -> None:
-        """Make a database. Nobody asks before whether it is there: who may make one need not have the right to ask."""
+    def make_database(self, database: str) -> bool:
+        """Make a database, without asking for it first: not everybody may ask. Whether there was none before."""
         # Lake Formation wants the location that the tables have in common.
         wanted = {"Name": database, "LocationUri": f"{self._root}/{self._folders.data.partition('/')[0]}/"}
         try:
@@ -84,6 +82,12 @@ class GlueCatalog:
         except Exception as error:
             if code_of(error) != _THERE:
                 raise
+            return False
+        return True
+
+    def drop_database(self, database: str) -> None:
+        """Remove a database that has no tables."""
+        self._ask("delete_database", Name=database)
 
     def _tables(self, database: str, name: str | None = None) -> list[Described]:
         """The tables of a database, or those whose names are like one."""
@@ -157,7 +161,7 @@ class GlueCatalog:
         if before and (change.anew or glue_tables.is_retyped(before, changed(before))):
             self._change_partitions(place, before, changed(before), set(change.partitions) if change.anew else None)
         table = self._write(change.database, change.table, changed)
-        for part in _parts(change.partitions, _at_once(table)):
+        for part in _parts(change.partitions, glue_tables.partitions_at_once(table)):
             inputs = [glue_tables.partition(table, values) for values in part]
             self._no_errors(self._ask("batch_create_partition", **place, PartitionInputList=inputs))
         if not glue_tables.is_complete(table):
@@ -189,7 +193,7 @@ class GlueCatalog:
             wanted = set()
         kept = [values for values in there if wanted is None or values in wanted]
         gone = [values for values in there if wanted is not None and values not in wanted]
-        for part in _parts(kept, _at_once(table)):
+        for part in _parts(kept, glue_tables.partitions_at_once(table)):
             entries = [
                 {"PartitionValueList": list(values), "PartitionInput": glue_tables.partition(table, values)}
                 for values in part
@@ -287,11 +291,6 @@ class GlueCatalog:
         for version in old:
             self._ask("delete_table_version", **place, VersionId=version)
         return len(old)
-
-
-def _at_once(table: Described) -> int:
-    """How many partitions of a table one call may have."""
-    return max(1, min(_CREATED_AT_ONCE, _COLUMNS_AT_ONCE // max(1, len(glue_tables.types_of(table)))))
 
 
 def _parts(items: Sequence[Item], size: int) -> Iterator[Sequence[Item]]:

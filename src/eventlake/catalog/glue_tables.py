@@ -64,6 +64,8 @@ REPORTS: Described = {
         },
     },
 }
+_CREATED_AT_ONCE = 100
+_COLUMNS_AT_ONCE = 10_000  # over all partitions of a call, to keep it small: each has all columns of its table
 
 
 def is_ours(table: Described, root: str) -> bool:
@@ -218,3 +220,8 @@ def history(table: Described) -> list[SchemaEvent]:
         for change, kind, old_type, run_id, at in json.loads(column.get("Parameters", {}).get(_HISTORY, "[]"))
     ]
     return sorted(events, key=lambda event: (event.at, event.column))
+
+
+def partitions_at_once(table: Described) -> int:
+    """How many partitions of a table one call may have."""
+    return max(1, min(_CREATED_AT_ONCE, _COLUMNS_AT_ONCE // max(1, len(types_of(table)))))

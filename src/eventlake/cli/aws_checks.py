@@ -1,11 +1,12 @@
 """What `eventlake doctor` tries on AWS."""
 
 import uuid
+from contextlib import suppress
 
 from eventlake.aws.service import Service
 from eventlake.catalog.base import SYSTEM_DATABASE, TableChange
 from eventlake.cli.checks import SkippedStep
-from eventlake.errors import CatalogLimitError, CatalogWriteDeniedError
+from eventlake.errors import CatalogLimitError, CatalogWriteDeniedError, EventLakeError
 from eventlake.reports.words import count
 from eventlake.runners.emr import Emr, check_cluster
 from eventlake.runners.emr_serverless import Serverless
@@ -17,6 +18,8 @@ STAGING_DAYS = 14
 _trial = TableChange(
     SYSTEM_DATABASE, f"doctor_{uuid.uuid4().hex}", "doctor", "doctor", "segment-data/data/doctor", ("day",)
 )
+
+_made: dict[str, bool] = {}  # lakes for which the database was made to try it
 
 
 def has_bucket(place: Lake) -> bool:
@@ -46,7 +49,7 @@ def staging_expires(place: Lake, *, make: bool) -> str:
 
 def glue_database(place: Lake) -> str:
     try:
-        place.glue.make_database(SYSTEM_DATABASE)
+        _made[place.name] = place.glue.make_database(SYSTEM_DATABASE)
     except CatalogWriteDeniedError:
         place.glue.prepare(SYSTEM_DATABASE)  # who may not make it needs it to be there
     return f"{SYSTEM_DATABASE} is there"
@@ -64,6 +67,9 @@ def glue_create(place: Lake) -> str:
 
 def glue_delete(place: Lake) -> str:
     place.glue.drop(_trial.database, _trial.table)
+    if _made.pop(place.name, False):  # for this trial: a sync makes it again if it needs it
+        with suppress(EventLakeError):  # not everybody may
+            place.glue.drop_database(SYSTEM_DATABASE)
     return f"{_trial.database}.{_trial.table}"
 
 

@@ -10,8 +10,7 @@ import uuid
 from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import suppress
-from datetime import UTC, datetime
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from eventlake.archive import layout as archive
 from eventlake.collector.backlog import Backlog
@@ -32,6 +31,7 @@ from eventlake.errors import (
 from eventlake.library import Report, Workspace
 from eventlake.runners.base import Progress
 from eventlake.schedule.due import due_since
+from eventlake.schedule.ordered import carried_out
 from eventlake.timetable import SECOND
 
 TICK = 1.0  # seconds
@@ -228,7 +228,7 @@ class Scheduler:
     def _carry_out(self, order: Order, connection: Connection, stop: threading.Event) -> None:
         orders = self._place.orders
         try:
-            reports = _ordered(self._place, order, connection, self._heeding(stop))
+            reports = carried_out(self._place, order, connection, self._heeding(stop))
         except (BusyError, GivenUpError):
             self._put_off((order.source_id, order.lake, order.id))
             orders.give_back(order.id, self._me)
@@ -279,28 +279,3 @@ def _words(error: Exception) -> str:
     if isinstance(error, OSError):
         error = of_system(error)
     return error.problem if isinstance(error, EventLakeError) else f"{type(error).__name__}: {error}"
-
-
-def _ordered(place: Workspace, order: Order, connection: Connection, progress: Progress) -> list[Report]:
-    """Do what was ordered."""
-    given: dict[str, Any] = order.arguments
-    name = connection.full_name
-    match order.kind:
-        case "sync":
-            return place.sync(name, progress=progress)
-        case "replay":
-            start, to = (_moment(given.get(bound)) for bound in ("from", "to"))
-            return place.replay(name, start, to, given.get("events") or (), progress=progress)
-        case "resume":
-            return place.resume_replay(name, progress=progress)
-        case "rebuild":
-            return [place.rebuild(name, given["settings"], progress=progress)]
-        case "retype":
-            report = place.retype(given["table"], given["column"], given["type"], lake=order.lake, progress=progress)
-            return [report] if report else []
-        case other:
-            raise InternalError(f"nobody knows how to {other}", fix="run the newest version of eventlake everywhere")
-
-
-def _moment(micros: int | None) -> datetime | None:
-    return None if micros is None else datetime.fromtimestamp(micros / SECOND, UTC)

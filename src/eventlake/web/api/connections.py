@@ -68,6 +68,8 @@ def change_connection(source: str, lake: str, change: ConnectionChange, changes:
     """
     name = f"{source}/{lake}"
     place.connections.get(name)
+    if change.like and change.settings:
+        raise InvalidSettingsError("settings are either copied or given", fix="send `like` or `settings`, not both")
     if change.like:
         changes.copy_settings(change.like, name)
     if change.settings:
