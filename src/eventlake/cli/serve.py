@@ -16,12 +16,13 @@ from eventlake.cli import output, state
 from eventlake.collector.options import Options
 from eventlake.errors import EventLakeError, InvalidSettingsError, SetupError
 from eventlake.library.workspace import Workspace
-from eventlake.serve.supervisor import Supervisor, end_with_parent
+from eventlake.serve.supervisor import PARENT, Supervisor, end_with_parent
 
 _COLLECTOR = Options()
 CONSOLE_PORT = 8021
 _LOOPBACK = ("127.0.0.1", "localhost", "::1")
 _ALERTS_EVERY = 10.0  # seconds
+_GIVES_WAY = 10  # how nice the scheduler is, and all that it starts
 
 Host = Annotated[str, typer.Option(help="Address that the console listens on.")]
 Port = Annotated[int, typer.Option(min=0, max=65535, help="Port of the console; 0 for any.")]
@@ -99,6 +100,8 @@ def schedule(parallel: Parallel = 2) -> None:
     from eventlake.schedule.scheduler import Scheduler  # noqa: PLC0415 - as all of it that takes time to load
 
     end_with_parent()
+    if PARENT in os.environ:  # beside a collector, to which runs give way: what apps send cannot wait
+        os.nice(_GIVES_WAY)
     place = _opened()
     stop = _stopped_by_signals()
     scheduler = Scheduler(place, parallel=parallel, tell=_say)
