@@ -159,15 +159,12 @@ def test_a_table_shows_its_columns_values_senders_and_misfits(browser: Browser) 
     assert "203 rows in 2 files" in whole
     assert "History of its columns changed by 2 runs" in whole
     without_scripts = browser.words("/tables/default/web.track_order_completed?values=1")
-    assert '1 not a bigint: "n/a"' in without_scripts
+    assert '1 not a bigint "n/a"' in without_scripts
     columns = browser.words("/tables/default/web.track_order_completed/_columns")
-    total = re.search(
-        r"properties_total bigint /properties/total ([\d]+) %.*?Did|properties_total bigint .*?properties_", columns
-    )
-    assert total, columns
+    assert re.search(r"properties_total /properties/total bigint \d+ %", columns)
     assert "analytics.js 2.1.0" in columns
-    assert '1 not a bigint: "n/a"' in columns
-    assert "1 not a whole number: 1.5" in columns
+    assert '1 not a bigint "n/a"' in columns
+    assert "1 not a whole number 1.5" in columns
 
 
 def test_a_type_is_previewed_then_changed(fresh: Browser) -> None:
