@@ -245,6 +245,7 @@ def _fails_and_is_mended(page: Page, served: Served, collector: Collector, key: 
     page.fill("#q", "select user_id from shop.track_signed_up")
     page.keyboard.press("Control+Enter")
     page.wait_for_selector("td:text('u2')")
+    page.wait_for_load_state()  # the keys that follow are for its scripts
 
 
 def test_nothing_of_an_event_runs_or_breaks_a_page(browser: Any, served: Served) -> None:
