@@ -10,7 +10,7 @@ from servers import PostgresServer
 pytestmark = pytest.mark.long
 
 # On a quiet machine all of them together take less than 0.1 s (docs/performance.md); here other tests run beside.
-SECONDS = 0.5
+SECONDS = 1.0
 
 
 @pytest.mark.parametrize("database", ["sqlite", "postgres"])

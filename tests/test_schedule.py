@@ -165,7 +165,7 @@ def simulate(folder: Path, *, sources: int, days: int, schedules: list[dict[str,
     killed: Counter[str] = Counter()
 
     def kill(point: str) -> None:
-        if dice.random() < 0.03:
+        if dice.random() < 0.08:
             killed[point] += 1
             raise TransientError(f"killed {point}", fix="")
 
