@@ -20,7 +20,7 @@ def list_alerts(
 ) -> None:
     """Show what people were told of, also if it was only shown in the console."""
     place = state.workspace()
-    slugs = {source.id: source.slug for source in place.sources.all()}
+    slugs = place.sources.slugs()
     found = place.alerts.latest(last)
     deliveries = place.alerts.deliveries(alert.id for alert in found)
     shown = [
@@ -46,7 +46,7 @@ def list_alerts(
 def channels(as_json: JsonFlag = False) -> None:
     """Show where alerts can go, and who is told of what."""
     place = state.workspace()
-    slugs = {source.id: source.slug for source in place.sources.all()}
+    slugs = place.sources.slugs()
     known = [{"channel": name, "kind": one.kind} for name, one in place.settings.channels.items()]
     subscriptions = [
         {

@@ -51,6 +51,10 @@ class Sources:
             rows = connection.execute(sa.select(db.sources).order_by(db.sources.c.slug)).all()
         return [Source(row.id, row.slug, row.name, row.enabled) for row in rows]
 
+    def slugs(self) -> dict[str, str]:
+        """Source id → slug."""
+        return {source.id: source.slug for source in self.all()}
+
     def get(self, slug: str) -> Source:
         for source in self.all():
             if slug in (source.slug, source.id):

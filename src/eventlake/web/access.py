@@ -12,7 +12,7 @@ from eventlake.library.workspace import Workspace
 from eventlake.status.events import LastEvents
 
 COOKIE = "eventlake_session"
-CSRF_FIELD, CSRF_HEADER = "csrf", "x-csrf-token"
+CSRF_FIELD = "csrf"
 
 
 class Actor(NamedTuple):

@@ -112,7 +112,7 @@ def _shown(place: Workspace, connection: Connection) -> ConnectionOut:
 
 def _ordered(place: Workspace, order_id: str) -> OrderOut:
     order = place.orders.get(order_id)
-    return OrderOut.of(order, {source.id: source.slug for source in place.sources.all()})
+    return OrderOut.of(order, place.sources.slugs())
 
 
 def _micros(text: str | None) -> int | None:

@@ -29,7 +29,7 @@ looking, managing = [Depends(reader)], [Depends(admin_looks)]
 @router.get("/alerts", dependencies=looking, tags=["alerts"])
 def list_alerts(place: Place, limit: Annotated[int, Query(ge=1, le=1000)] = 100) -> list[AlertOut]:
     """What people were told of, newest first."""
-    slugs = {source.id: source.slug for source in place.sources.all()}
+    slugs = place.sources.slugs()
     found = place.alerts.latest(limit)
     deliveries = place.alerts.deliveries(alert.id for alert in found)
     return [AlertOut.of(alert, slugs, deliveries) for alert in found]
@@ -50,7 +50,7 @@ def test_channel(channel: str, changes: Admin) -> None:
 @router.get("/subscriptions", dependencies=looking, tags=["alerts"])
 def list_subscriptions(place: Place) -> list[SubscriptionOut]:
     """Who is told of what."""
-    slugs = {source.id: source.slug for source in place.sources.all()}
+    slugs = place.sources.slugs()
     return [SubscriptionOut.of(one, slugs) for one in place.alerts.subscriptions()]
 
 
@@ -58,7 +58,7 @@ def list_subscriptions(place: Place) -> list[SubscriptionOut]:
 def subscribe(new: NewSubscription, changes: Admin, place: Place) -> SubscriptionOut:
     """Let a channel be told of something."""
     made = changes.subscribe(new.kind, new.channel, source=new.source, threshold=new.threshold)
-    return SubscriptionOut.of(made, {source.id: source.slug for source in place.sources.all()})
+    return SubscriptionOut.of(made, place.sources.slugs())
 
 
 @router.delete("/subscriptions/{subscription}", status_code=204, tags=["alerts"])

@@ -120,4 +120,4 @@ def stop_order(order_id: str, changes: Operator, place: Place) -> OrderOut:
 
 
 def _slugs(place: Workspace) -> dict[str, str]:
-    return {source.id: source.slug for source in place.sources.all()}
+    return place.sources.slugs()

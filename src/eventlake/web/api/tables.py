@@ -94,7 +94,7 @@ def preview_retype(lake: str, name: str, wanted: RetypeRequest, place: Place) ->
 def order_retype(lake: str, name: str, wanted: RetypeRequest, changes: Operator, place: Place) -> OrderOut:
     """Give a column another type, over its whole history."""
     order = changes.order_retype(lake, name, wanted.column, wanted.type)
-    return OrderOut.of(order, {source.id: source.slug for source in place.sources.all()})
+    return OrderOut.of(order, place.sources.slugs())
 
 
 @router.post("/query", dependencies=looking)
@@ -118,7 +118,7 @@ def list_quarantine(
     reason: Text = None,
 ) -> list[BadLineOut]:
     """Lines that are not events, of the last runs or of one."""
-    slugs = {one.id: one.slug for one in place.sources.all()}
+    slugs = place.sources.slugs()
     source_id = place.sources.get(source).id if source else None
     found = quality.quarantined(place.lake(lake), source_id=source_id, run_id=run, reason=reason)
     return [

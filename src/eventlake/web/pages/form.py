@@ -11,7 +11,6 @@ from eventlake.errors import InvalidSettingsError
 from eventlake.library.changes import Changes
 from eventlake.web.access import (
     CSRF_FIELD,
-    CSRF_HEADER,
     Actor,
     AnonymousError,
     ForbiddenError,
@@ -60,7 +59,7 @@ def refuse_elsewhere(request: Request) -> None:
 def sender(request: Request, fields: Fields, actor: Viewer) -> Actor:
     """The user who sends a form that belongs to their session."""
     refuse_elsewhere(request)
-    given = fields.get(CSRF_FIELD) or request.headers.get(CSRF_HEADER, "")
+    given = fields.get(CSRF_FIELD, "")
     if not secrets.compare_digest(given.encode(), actor.csrf.encode()):
         raise ForbiddenError("this form is from another session", fix="open the page again, then send it once more")
     return actor

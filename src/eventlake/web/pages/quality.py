@@ -52,7 +52,7 @@ def quality_page(
         view=view,
         source=source,
         sources=place.sources.all(),
-        slugs={one.id: one.slug for one in place.sources.all()},
+        slugs=place.sources.slugs(),
         lake=lake,
         run=run,
         reason=reason,
@@ -124,7 +124,7 @@ def _alerts(request: Request, place: Workspace, actor: Actor, problem: EventLake
         channels=place.settings.channels,
         kinds=list(Kind),
         sources=place.sources.all(),
-        slugs={one.id: one.slug for one in place.sources.all()},
+        slugs=place.sources.slugs(),
     )
 
 
