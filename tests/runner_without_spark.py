@@ -1,5 +1,6 @@
 """A runner without Spark, for laws that need hundreds of syncs."""
 
+import threading
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -15,3 +16,23 @@ class InProcess:
         progress: Callable[[int], None] | None = None,
     ) -> list[Any]:
         return [function(context, task) for task in tasks]
+
+
+class Slow(InProcess):
+    """Whose tasks wait until they are let go, and meanwhile tell how far they are, so that they can be stopped."""
+
+    def __init__(self) -> None:
+        self.begun, self.go_on = threading.Event(), threading.Event()
+
+    def run(
+        self,
+        function: Callable[[Any, Any], Any],
+        context: Any,
+        tasks: Sequence[Any],
+        progress: Callable[[int], None] | None = None,
+    ) -> list[Any]:
+        self.begun.set()
+        while not self.go_on.wait(0.02):
+            if progress:
+                progress(0)
+        return super().run(function, context, tasks)

@@ -19,6 +19,7 @@ from eventlake.control.people import Scope
 from eventlake.library import Workspace
 from eventlake.schedule.scheduler import Scheduler
 from eventlake.web.app import create_app
+from runner_without_spark import Slow
 
 
 class Program:
@@ -196,20 +197,12 @@ def test_a_sync_is_ordered_followed_and_reported(fresh: Program) -> None:
 
 def test_a_run_is_followed_live_and_stopped(fresh: Program) -> None:
     place = fresh.place
-    begun, let_go = threading.Event(), threading.Event()
-
-    class Slow(InProcess):
-        def run(self, function, context, tasks, progress=None):  # type: ignore[no-untyped-def]
-            begun.set()
-            while not let_go.wait(0.05):
-                progress(0)
-            return super().run(function, context, tasks)
-
-    place._given = Slow()
+    runner = Slow()
+    place._given = runner
     fresh.post("connections/ios/default/syncs", status=202)
     scheduler = Scheduler(place)
     scheduler.tick()
-    assert begun.wait(30)
+    assert runner.begun.wait(30)
     run_id = place.runs.lines(1)[0].run_id
     told: list[dict[str, Any]] = []
 

@@ -1,7 +1,6 @@
 """The console, page by page: what people see, what they can do, and what they cannot."""
 
 import re
-import threading
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -15,6 +14,7 @@ from eventlake.control.people import People, Scope, SignInRefusedError
 from eventlake.library import Workspace
 from eventlake.schedule.scheduler import Scheduler
 from eventlake.web.guard import MOST_BYTES
+from runner_without_spark import Slow
 
 
 @pytest.fixture(scope="module")
@@ -322,20 +322,12 @@ def test_the_test_of_a_connection_goes_step_by_step(fresh: Browser) -> None:
 
 def test_a_run_that_goes_on_shows_how_far_it_is_and_can_be_stopped(fresh: Browser) -> None:
     place = fresh.place
-    begun, let_go = threading.Event(), threading.Event()
-
-    class Slow(InProcess):
-        def run(self, function, context, tasks, progress=None):  # type: ignore[no-untyped-def]
-            begun.set()
-            while not let_go.wait(0.05):
-                progress(0)
-            return super().run(function, context, tasks)
-
-    place._given = Slow()
+    runner = Slow()
+    place._given = runner
     fresh.send("/connections/ios/default/sync")
     scheduler = Scheduler(place)
     scheduler.tick()
-    assert begun.wait(30)
+    assert runner.begun.wait(30)
     run = place.runs.lines(1)[0]
     live = fresh.see(f"/runs/{run.run_id}")
     assert "● stage" in live

@@ -24,6 +24,7 @@ from eventlake.schedule.due import due_since, next_begin, pause
 from eventlake.schedule.scheduler import Scheduler
 from eventlake.timetable import DAY, MINUTE, Timetable
 from eventlake.workspace import CONFIG
+from runner_without_spark import Slow
 
 HOUR = 60 * MINUTE
 NOON = 1_794_916_800_000_000  # 2026-11-17 12:00 UTC
@@ -268,21 +269,6 @@ def test_a_disabled_connection_waits_and_catches_up(place: Workspace) -> None:
     look(scheduler)
     assert rows(place) == 3
     scheduler.close()
-
-
-class Slow:
-    """A runner whose tasks wait until they are let go, or are told to stop."""
-
-    parallelism = 1
-
-    def __init__(self) -> None:
-        self.begun, self.go_on = threading.Event(), threading.Event()
-
-    def run(self, function: Any, context: Any, tasks: Any, progress: Any = None) -> list[Any]:
-        self.begun.set()
-        while not self.go_on.wait(0.02):
-            progress(0)
-        return [function(context, task) for task in tasks]
 
 
 def slow(place: Workspace) -> Slow:
