@@ -1,9 +1,10 @@
-"""Cut the schema of the AWS provider to what the module uses, from the bindings that are made of it.
+"""Cut the schema of a provider to what a module uses, from the bindings that are made of it.
 
     npm pack @cdktf/provider-aws@21.22.1 && tar xzf cdktf-provider-aws-*.tgz package/.jsii
-    python tests/terraform/cut_schema.py package/.jsii deploy/terraform/aws > tests/terraform/aws.json
+    python tests/terraform/cut_schema.py package/.jsii deploy/terraform/aws > tests/terraform/schemas/aws.json
 
-The bindings tell names, types, what is required, and which blocks there are and how often. They do not tell lists from
+The same for `deploy/terraform/azure` with azurerm@14.23.1, azuread@14.3.1, databricks@15.16.1 and random@12.0.1. The
+bindings tell names, types, what is required, and which blocks there are and how often. They do not tell lists from
 sets, nor which optional arguments are computed.
 """
 
@@ -14,21 +15,25 @@ from pathlib import Path
 from typing import Any
 
 Json = dict[str, Any]
-_LINK = re.compile(r"(?P<provider>[\d.]+)/docs/(?:resources|data-sources)/\w+#(?P<name>\w+) ")
+_LINK = re.compile(
+    r"providers/(?P<source>[\w-]+/[\w-]+)/(?P<version>[\d.]+)/docs(?:/(?:resources|data-sources)/\w+)?#(?P<name>\w+) "
+)
 
 
 class Bindings:
-    def __init__(self, types: Json) -> None:
+    def __init__(self, provider: str, types: Json) -> None:
+        self._package = f"@cdktf/provider-{provider}"
         self._types = types
+        self.source = self.version = ""
 
     def of(self, module: str, name: str) -> Json:
         """A resource or data source: its arguments, and what it tells besides."""
-        found = self.block(f"@cdktf/provider-aws.{module}.{name}Config")
+        found = self.block(f"{self._package}.{module}.{name}Config")
         if name.startswith("Data"):  # tells what it is not asked for
             found["attributes"] |= {
                 key: what | {"computed": True} for key, what in found["attributes"].items() if what["optional"]
             }
-        for told in self._types[f"@cdktf/provider-aws.{module}.{name}"]["properties"]:
+        for told in self._types[f"{self._package}.{module}.{name}"]["properties"]:
             plain = re.sub(r"(?<!^)(?=[A-Z])", "_", told["name"]).lower()
             kind = self._type(told["type"])
             known = plain in found["attributes"] or plain in found["blocks"]
@@ -44,6 +49,7 @@ class Bindings:
             link = _LINK.search(text)
             if not link:
                 continue  # not the provider's: count, depends_on, …
+            self.source, self.version = link["source"], link["version"]
             name, needed = link["name"], not told.get("optional", False)
             below = self._struct(told["type"])
             if below and " block." in told["docs"].get("summary", ""):
@@ -58,7 +64,7 @@ class Bindings:
         for one in kind.get("union", {}).get("types", [kind]):
             many = one.get("collection", {}).get("kind") == "array"
             fqn = one["collection"]["elementtype"].get("fqn", "") if many else one.get("fqn", "")
-            if fqn.startswith("@cdktf/provider-aws."):
+            if fqn.startswith(f"{self._package}."):
                 return fqn, many
         return None
 
@@ -73,7 +79,8 @@ class Bindings:
 
 
 def main() -> None:
-    types = json.loads(Path(sys.argv[1]).read_text())["types"]
+    package = json.loads(Path(sys.argv[1]).read_text())
+    provider, types = package["name"].removeprefix("@cdktf/provider-"), package["types"]
     text = "".join(file.read_text() for file in sorted(Path(sys.argv[2]).glob("*.tf")))
     # A module is called like the resource, and so is its class, at times with an A to tell it from another.
     classes = [name.removesuffix("Config").split(".")[1:] for name in types if name.endswith("Config")]
@@ -82,11 +89,15 @@ def main() -> None:
         for module, name in classes
         if name.lower() in (module.lower(), f"{module}a".lower())
     }
-    bindings = Bindings(types)
+    bindings = Bindings(provider, types)
     cut: Json = {"resource": {}, "data": {}}
-    for kind, name in sorted(set(re.findall(r'^(resource|data) "(aws_\w+)"', text, re.MULTILINE))):
-        plain = ("dataaws" if kind == "data" else "") + name.removeprefix("aws_").replace("_", "")
+    for kind, name in sorted(set(re.findall(rf'^(resource|data) "({provider}_\w+)"', text, re.MULTILINE))):
+        plain = (f"data{provider}" if kind == "data" else "") + name.removeprefix(f"{provider}_").replace("_", "")
         cut[kind][name] = bindings.of(*modules[plain])
+    cut["provider"] = {"attributes": {}, "blocks": {}}
+    if re.search(rf'^provider "{provider}"', text, re.MULTILINE):
+        cut["provider"] = bindings.block(f"@cdktf/provider-{provider}.provider.{provider.title()}ProviderConfig")
+    cut |= {"source": bindings.source, "version": bindings.version}
     json.dump(cut, sys.stdout, indent=1, sort_keys=True)
     sys.stdout.write("\n")
 

@@ -1,9 +1,12 @@
-"""A provider for Terraform that knows the schema of AWS's and does nothing: enough for `validate`, and for mocks.
+"""A provider for Terraform that knows the schema of another and does nothing: enough for `validate`, and for mocks.
+
+    provider.py SCHEMA …
 
 Runs in an environment of its own, with the library `tf`; Terraform starts it (see `test_terraform.py`).
 """
 
 import json
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +14,7 @@ from tf import provider as tf_provider  # type: ignore[import-not-found]
 from tf.gen import tfplugin_pb2 as pb  # type: ignore[import-not-found]
 from tf.runner import run_provider  # type: ignore[import-not-found]
 
-SCHEMA = json.loads(Path(__file__).with_name("aws.json").read_text())
+SCHEMA = json.loads(Path(sys.argv.pop(1)).read_text())
 LIST = pb.Schema.NestedBlock.NestingMode.LIST
 
 
@@ -45,9 +48,8 @@ def schemas(kind: str) -> dict[str, pb.Schema]:
 
 class OnlySchema(tf_provider.ProviderServicer):  # type: ignore[misc]
     def GetProviderSchema(self, request: Any, context: Any) -> pb.GetProviderSchema.Response:  # noqa: N802
-        region = pb.Schema.Attribute(name="region", type=b'"string"', optional=True)
         return pb.GetProviderSchema.Response(
-            provider=pb.Schema(version=0, block=pb.Schema.Block(attributes=[region])),
+            provider=pb.Schema(version=0, block=block(SCHEMA["provider"])),
             resource_schemas=schemas("resource"),
             data_source_schemas=schemas("data"),
         )
@@ -67,7 +69,7 @@ class OnlySchema(tf_provider.ProviderServicer):  # type: ignore[misc]
 class Nothing:
     """What `run_provider` asks for; the schema is told above."""
 
-    full_name = "registry.terraform.io/hashicorp/aws"
+    full_name = f"registry.terraform.io/{SCHEMA['source']}"
 
     def get_full_name(self) -> str:
         return self.full_name
