@@ -65,9 +65,16 @@ ON_S3 := $(patsubst %,tests/test_%.py,books columns crash dedupe index replay re
 test-s3: $(DEV_DONE) ## Run the tests of syncs, crashes and verify with lakes in buckets.
 	EVENTLAKE_TEST_LAKE=s3 $(PYTEST) -m "not long" $(ON_S3) $(ARGS)
 
+# And some of them in containers of Azure's emulator: what differs from S3 is little.
+ON_AZURE := $(patsubst %,tests/test_%.py,books crash replay verify)
+
+.PHONY: test-azure
+test-azure: $(DEV_DONE) ## Run the tests of syncs, crashes and verify with lakes on Azure's emulator.
+	EVENTLAKE_TEST_LAKE=azure $(PYTEST) -m "not long" $(ON_AZURE) $(ARGS)
+
 # And with every workspace database on a real PostgreSQL server. Spark has no part in it.
 ON_POSTGRES := $(patsubst %,tests/test_%.py,admission alerts api beside books catalog console crash dedupe index \
-  lakes leases migrations parts replay reports restore schedule settings verify)
+  lakes leases migrations parts replay reports restore schedule selection settings suppression verify)
 
 .PHONY: test-postgres
 test-postgres: $(DEV_DONE) ## Run the tests of databases, syncs and crashes with databases on PostgreSQL.
@@ -130,7 +137,7 @@ pyproject = $(PYTHON) -c 'import tomllib; print(*tomllib.load(open("pyproject.to
 LOCK := $(UV) pip compile --quiet --generate-hashes --universal --fork-strategy fewest --python-version 3.11 \
   --custom-compile-command "make lock"
 
-# What runs with the extra `aws`, from which `eventlake package` is built: it is shipped with eventlake.
+# What runs with the extras `aws` and `azure`, from which `eventlake package` is built: it is shipped with eventlake.
 PACKAGE_LOCK := src/eventlake/runners/package.txt
 
 # hatchling asks for it only when it installs in place, so pyproject.toml does not name it
@@ -140,8 +147,8 @@ EDITABLE_NEEDS := editables
 lock: ## Pin every dependency of pyproject.toml by hash (needs uv); ARGS=--upgrade takes newer versions.
 	@command -v $(UV) >/dev/null || { echo "make lock needs uv: pip install uv, or make lock UV=path/to/uv" >&2; exit 1; }
 	$(LOCK) $(ARGS) pyproject.toml -o requirements/run.txt
-	$(LOCK) $(ARGS) pyproject.toml --extra aws --extra postgres --group dev -c requirements/run.txt -o requirements/dev.txt
-	$(LOCK) $(ARGS) pyproject.toml --extra aws -c requirements/dev.txt --no-annotate -o $(PACKAGE_LOCK)
+	$(LOCK) $(ARGS) pyproject.toml $(patsubst %,--extra %,aws azure connect hive postgres) --group dev -c requirements/run.txt -o requirements/dev.txt
+	$(LOCK) $(ARGS) pyproject.toml --extra aws --extra azure -c requirements/dev.txt --no-annotate -o $(PACKAGE_LOCK)
 	$(LOCK) $(ARGS) --group bench -c requirements/dev.txt -o requirements/bench.txt
 	$(LOCK) $(ARGS) pyproject.toml --extra postgres --group mutants -c requirements/run.txt -o requirements/mutants.txt
 	$(LOCK) $(ARGS) --group spark35 -o requirements/spark35.txt

@@ -3,10 +3,12 @@
 `naive_spark`, `duckdb_copy` and `dlt` are those of `bench.loaders`; the first two `…_with_schema` are told all columns
 and types before they start. `eventlake_first` meets every table for the first time, `eventlake_steady` knows them all.
 `eventlake_rudder` and `naive_spark_rudder` write the tables of RudderStack, two rows for most events.
-`eventlake_bucket` is the same as `eventlake_steady` in a bucket behind a network, `eventlake_steps` tells what its
-steps took, `eventlake_warm` finds Spark running; `eventlake_driver` and `eventlake_history` load no events, see
-`bench.driver`. `bare_spark` loads nothing. The class cache of `eventlake doctor --quick-start` is there for
-`bare_spark_cached` and for eventlake, but for `eventlake_uncached`.
+`eventlake_suppressing` has a million people on its list whom it must leave out. `eventlake_bucket` is the same as
+`eventlake_steady` in a bucket behind a network, `eventlake_steps` tells what its steps took, `eventlake_warm` finds
+Spark running. So do `eventlake_here` and `eventlake_connect`, on a Spark of their own process and on a Connect server,
+see `bench.over_connect`. `eventlake_driver` and `eventlake_history` load no events, see `bench.driver`. `bare_spark`
+loads nothing. The class cache of `eventlake doctor --quick-start` is there for `bare_spark_cached` and for eventlake,
+but for `eventlake_uncached`.
 """
 
 from __future__ import annotations
@@ -33,6 +35,7 @@ if TYPE_CHECKING:
 EVENTLAKE = Path(sys.executable).with_name("eventlake")
 BUCKET_ENDPOINT = "EVENTLAKE_BENCH_BUCKET_ENDPOINT"
 _SLUG = "bench"
+_SUPPRESSED = 1_000_000
 
 
 @dataclass(frozen=True)
@@ -109,6 +112,17 @@ def _rudder(task: Task, folder: Path) -> list[str]:
     return sync
 
 
+def _suppressing(task: Task, folder: Path) -> list[str]:
+    """The same with a million people who must not be in the lake, none of whom sends anything."""
+    workspace = folder / "workspace"
+    make, *before, sync = eventlake_workspace(workspace, task.sample.folder, task.archive.folder)
+    _done([make])
+    listed = folder / "suppressed.txt"
+    listed.write_text("".join(f"nobody-{number}\n" for number in range(_SUPPRESSED)))
+    _done([[sys.executable, "-m", "eventlake", "-C", str(workspace), "suppress", "import", str(listed)], *before])
+    return sync
+
+
 def _bucket(task: Task, folder: Path) -> list[str]:
     """The same with the lake, and the raw archive in it, in a bucket."""
     workspace = folder / "workspace"
@@ -141,6 +155,15 @@ def _steps(task: Task, folder: Path) -> list[str]:
 def _warm(task: Task, folder: Path) -> list[str]:
     _done(eventlake_workspace(folder / "workspace"))
     return _timed_sync(folder / "workspace", task.sample.folder, task.archive.folder)
+
+
+def _second_sync(kind: str) -> Contestant:
+    def prepare(task: Task, folder: Path) -> list[str]:
+        _done(eventlake_workspace(folder / "workspace"))
+        archives = map(str, (task.sample.folder, task.archive.folder))
+        return [sys.executable, "-m", "bench.over_connect", kind, str(folder / "workspace"), _SLUG, *archives]
+
+    return Contestant(prepare, tells=True)
 
 
 def _without_class_cache(task: Task, folder: Path) -> list[str]:
@@ -188,10 +211,13 @@ CONTESTANTS = {
     "eventlake_first": Contestant(_first, _LAKE),
     "eventlake_steady": Contestant(_steady, _LAKE),
     "eventlake_rudder": Contestant(_rudder, "workspace/lake/rudder-datalake/**/*.parquet", one_row_each=False),
+    "eventlake_suppressing": Contestant(_suppressing, _LAKE),
     "eventlake_uncached": Contestant(_without_class_cache, _LAKE),
     "eventlake_bucket": Contestant(_bucket),
     "eventlake_steps": Contestant(_steps, _LAKE, tells=True),
     "eventlake_warm": Contestant(_warm, tells=True),
+    "eventlake_here": _second_sync("spark"),
+    "eventlake_connect": _second_sync("connect"),
     "eventlake_driver": _driver("billion"),
     "eventlake_history": _driver("history"),
 }

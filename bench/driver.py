@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
     from eventlake.control.connections import Connection
-    from eventlake.settings import StorageSettings
+    from eventlake.settings.storage import StorageSettings
 
 STAGE_TASKS = 12_000
 _FILES_PER_TASK = 5

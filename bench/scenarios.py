@@ -102,6 +102,10 @@ def _h(scale: Scale, archives: Archives) -> Iterator[Entry]:
     yield from _many("H", task, *_LOADERS, "eventlake_first", "eventlake_steady")
 
 
+def _k(scale: Scale, archives: Archives) -> Iterator[Entry]:
+    yield from _many("K", whole_task(scale, archives), "eventlake_here", "eventlake_connect")
+
+
 def _n(scale: Scale, archives: Archives) -> Iterator[Entry]:
     task = _task(archives, Shapes(scale.events, scale.shape, hours=3, track_types=1000))
     yield from _many("N", task, "duckdb_copy", "eventlake_first", "eventlake_steady")
@@ -120,6 +124,10 @@ def _o(scale: Scale, archives: Archives) -> Iterator[Entry]:
     for name, task in (("A", few), ("N", many)):
         yield Entry("O", f"{name} on a disk", "eventlake_steady", task)
         yield Entry("O", f"{name} in a bucket", "eventlake_bucket", task)
+
+
+def _p(scale: Scale, archives: Archives) -> Iterator[Entry]:
+    yield from _many("P", whole_task(scale, archives), "eventlake_steady", "eventlake_suppressing")
 
 
 def _r(scale: Scale, archives: Archives) -> Iterator[Entry]:
@@ -145,8 +153,10 @@ SCENARIOS = {
     "F": Scenario("5,000 events", _f),
     "G": Scenario("a tenth, the whole and ten times the events", _g),
     "H": Scenario("40 track types with properties of their own", _h),
+    "K": Scenario("A over Spark Connect, beside a Spark of the same process", _k),
     "N": Scenario("1,000 track types in three hours", _n),
     "O": Scenario("A and N in a bucket behind a network", _o),
+    "P": Scenario("A with a million suppressed people", _p),
     "R": Scenario("A in RudderStack's dialect", _r),
     "S": Scenario("the driver of a billion events, and one more file after a million", _s),
     "W": Scenario("one table with 1,500 columns of which an event fills 30", _w),

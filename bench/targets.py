@@ -146,6 +146,11 @@ TARGETS = (
         0.4,
         _ratio(_told("F", "eventlake_warm", "sync"), _wall("F", "bare_spark")),
     ),
+    Target(
+        "K: CPU over Connect ÷ on a Spark of the same process",
+        1.2,
+        _ratio(_told("K", "eventlake_connect", "CPU"), _told("K", "eventlake_here", "CPU")),
+    ),
     Target("S: the driver of a billion events, s", 120, _told("S", "eventlake_driver", "driver")),
     Target("S: its memory, MB", 2000, lambda found: found["S", "eventlake_driver"].peak_bytes / 1e6),
     Target("S: a sync after a million raw files, s longer", 2, _more_with_a_past),

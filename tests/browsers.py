@@ -14,6 +14,7 @@ from typing import Any
 import pytest
 
 from needs import not_there
+from servers import npm_packages
 
 CLIENTS = Path(__file__).parent / "clients"
 PACKAGES = [
@@ -31,17 +32,9 @@ OPTIONS = [
 
 
 @pytest.fixture(scope="session")
-def node_modules(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The SDKs for Node and browsers, from npm."""
-    npm = shutil.which("npm")
-    if not npm:
-        not_there("npm", "Node.js is not installed")
-    folder = tmp_path_factory.mktemp("npm")
-    command = [npm, "install", "--no-audit", "--no-fund", "--no-save", "--ignore-scripts", *PACKAGES]
-    done = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
-    if done.returncode:
-        not_there("SDKs from npm", done.stderr[-500:])
-    return folder
+def node_modules() -> Path:
+    """The folder that has the SDKs for Node and browsers, from npm."""
+    return npm_packages("sdks", PACKAGES).parent
 
 
 @pytest.fixture(scope="session")

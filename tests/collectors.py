@@ -65,9 +65,10 @@ class Collector:
             env=self._environment,
         )
         assert self.process.stderr
-        line = ""
+        line = self._heard = ""
         while "Collecting on" not in line:
             line = self.process.stderr.readline()
+            self._heard += line
             assert line, "the collector ended"
         self.port = int(line.split(":")[2].split()[0])
         deadline = time.monotonic() + SECONDS
@@ -89,7 +90,7 @@ class Collector:
         """Stop it as `kill` and Ctrl-C do; what it said."""
         self.process.send_signal(signal.SIGTERM)
         _, said = self.process.communicate(timeout=SECONDS)
-        return str(said)
+        return self._heard + str(said)
 
     def kill(self) -> None:
         """Kill all its processes at once."""

@@ -31,15 +31,19 @@ from eventlake.lake.layout import HOUR
 from eventlake.query import query
 from eventlake.runners.base import Runner
 from eventlake.runners.spark import SparkRunner
+from eventlake.storage.adls import AzureStorage
+from eventlake.storage.objects import ObjectStorage
 from eventlake.storage.s3 import S3Storage
 from eventlake.sync import jobs
 from eventlake.sync.jobs import Job
 from eventlake.sync.run import run
 from eventlake.sync.work import Sizes
 from eventlake.workspace import CONFIG, Clock, Workspace
+from metastores import engine as engine  # noqa: PLC0414 - fixtures, as is the next
+from metastores import metastore as metastore  # noqa: PLC0414
 from needs import skipped_for
 from runner_without_spark import InProcess as InProcess  # noqa: PLC0414 - tests take it from here
-from servers import AwsUser, PostgresServer, S3Server, postgres_server, s3_server
+from servers import AwsUser, AzureServer, PostgresServer, S3Server, azure_server, postgres_server, s3_server
 
 # No "explain" phase: it traces every line, which on these tests takes minutes.
 PHASES = (hypothesis.Phase.explicit, hypothesis.Phase.reuse, hypothesis.Phase.generate, hypothesis.Phase.shrink)
@@ -100,8 +104,9 @@ def pytest_terminal_summary(terminalreporter: Any) -> None:
 collect_ignore = ["terraform"]  # runs in another environment
 os.environ.pop("COLUMNS", None)  # pytest-xdist sets it, and tables would be cut
 
-IN_BUCKETS = os.environ.get("EVENTLAKE_TEST_LAKE") == "s3"
-_servers: list[S3Server] = []  # where new lakes are made, if all shall be in buckets
+ELSEWHERE = os.environ.get("EVENTLAKE_TEST_LAKE", "")  # the store that has all lakes: s3, azure, or none
+IN_BUCKETS = bool(ELSEWHERE)
+_servers: list[S3Server | AzureServer] = []  # where new lakes are made, if all shall be in buckets
 
 
 ON_POSTGRES = os.environ.get("EVENTLAKE_TEST_DATABASE") == "postgres"
@@ -113,19 +118,32 @@ def new_database() -> str:
     return _databases[0].new_database() if _databases else "sqlite:///eventlake.db"
 
 
-def new_bucket(server: S3Server) -> str:
+def new_bucket(server: S3Server | AzureServer) -> str:
+    """Or a container, as Azure calls it."""
     name = f"lake-{uuid.uuid4().hex}"
-    boto3.client("s3", endpoint_url=server.endpoint).create_bucket(Bucket=name)
+    if isinstance(server, AzureServer):
+        server.client.create_container(name)
+    else:
+        boto3.client("s3", endpoint_url=server.endpoint).create_bucket(Bucket=name)
     return name
 
 
-def settings_for(server: S3Server, bucket: str) -> str:
+def settings_for(server: S3Server | AzureServer, bucket: str) -> str:
+    if isinstance(server, AzureServer):
+        way_in = f'endpoint = "{server.endpoint}"\naccount_key = "{server.key}"\n'
+        return f'[lake]\nroot = "{server.root(bucket)}/lake"\n[azure]\n{way_in}'
     return f'[lake]\nroot = "s3://{bucket}/lake"\n[s3]\nendpoint = "{server.endpoint}"\npath_style = true\n'
 
 
 @functools.cache
 def _paths_client(endpoint: str) -> cloudpathlib.S3Client:
     return cloudpathlib.S3Client(endpoint_url=endpoint, local_cache_dir=tempfile.mkdtemp())
+
+
+@functools.cache
+def _container_client(endpoint: str, key: str) -> cloudpathlib.AzureBlobClient:
+    service = AzureServer(endpoint, key).client
+    return cloudpathlib.AzureBlobClient(blob_service_client=service, local_cache_dir=tempfile.mkdtemp())
 
 
 def _settings_of_new_bucket() -> str | None:
@@ -178,6 +196,11 @@ class Lake:
         storage = self.place.storage
         if isinstance(storage, S3Storage):
             return cast("Path", cloudpathlib.S3Path(storage.root, client=_paths_client(storage.options.endpoint)))
+        if isinstance(storage, AzureStorage):
+            container, _, prefix = storage.root.removeprefix("abfss://").partition("/")
+            key = storage.options.account_key
+            client = _container_client(storage.options.endpoint, key.get_secret_value() if key else "")
+            return cast("Path", client.CloudPath(f"az://{container.partition('@')[0]}/{prefix}"))
         return Path(storage.root)
 
     def put(self, *lines: bytes | dict[str, Any], name: str | None = None, day: str = "2026-11-15") -> Path:
@@ -243,7 +266,7 @@ class Lake:
 
     def staged(self) -> list[str]:
         """What runs left in the staging folder. A bucket has no folders, though the server may show empty ones."""
-        if isinstance(self.place.storage, S3Storage):
+        if isinstance(self.place.storage, ObjectStorage):
             return [file.path for file in self.place.storage.files("segment-stage")]
         return [path.name for path in (self.root / "segment-stage").glob("*")]
 
@@ -308,11 +331,18 @@ def s3(tmp_path_factory: pytest.TempPathFactory, aws_user: AwsUser) -> Iterator[
         yield server
 
 
+@pytest.fixture(scope="session")
+def azure(tmp_path_factory: pytest.TempPathFactory) -> Iterator[AzureServer]:
+    """One storage account of Azure for all tests."""
+    with azure_server(tmp_path_factory.mktemp("azure")) as server:
+        yield server
+
+
 @pytest.fixture(scope="session", autouse=True)
 def lakes_in_buckets(request: pytest.FixtureRequest) -> None:
-    """With EVENTLAKE_TEST_LAKE=s3 every lake of the tests is in a bucket of its own."""
-    if IN_BUCKETS:
-        _servers.append(request.getfixturevalue("s3"))
+    """With EVENTLAKE_TEST_LAKE=s3 or azure every lake of the tests is in a bucket or container of its own."""
+    if ELSEWHERE:
+        _servers.append(request.getfixturevalue(ELSEWHERE))
 
 
 @pytest.fixture(scope="session")

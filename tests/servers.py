@@ -1,6 +1,7 @@
 """Servers that tests need, each started on free ports and stopped with everything it started."""
 
 import contextlib
+import fcntl
 import importlib.util
 import json
 import os
@@ -19,7 +20,9 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import psycopg
+from azure.storage.blob import BlobServiceClient
 
+from certificates import Certificate
 from needs import not_there
 
 SECONDS_TO_COME_UP = 60
@@ -125,6 +128,63 @@ def s3_server(folder: Path, user: AwsUser) -> Iterator[S3Server]:
     with server(folder / "weed.log", *words, farewell=0.5) as process:
         wait_for("S3 server", folder, [process], lambda: answers(s3))
         yield found
+
+
+class AzureServer(NamedTuple):
+    """The blobs of a storage account."""
+
+    endpoint: str
+    key: str
+    account: str = "devstoreaccount1"
+
+    @property
+    def client(self) -> BlobServiceClient:
+        return BlobServiceClient(self.endpoint, credential=self.key)
+
+    def root(self, container: str) -> str:
+        return f"abfss://{container}@{self.account}.dfs.core.windows.net"
+
+
+# What the account of the emulator is called is known to everybody, and so is its key.
+_WELL_KNOWN = "Eby8vdM02xNOcqFlqUwJPLlmEtlCDXJ1OUzFT50uSRZ6IFsuFq2UVErCz4I6tq/K1SZFPTOtr/KBHBeksoGMGw=="
+
+
+@contextlib.contextmanager
+def azure_server(folder: Path, tls: Certificate | None = None) -> Iterator[AzureServer]:
+    """Blobs of Azure as its own emulator has them; with a certificate and its key, also for who has a token."""
+    node, program = shutil.which("node"), npm_packages("azurite", ["azurite@3.37.0"]) / "azurite"
+    if not node:
+        not_there("npm", "Node.js is not installed")
+    (port,) = free_ports(1)
+    options = ["--location", folder, "--blobHost", "127.0.0.1", "--blobPort", port]
+    flags = ["--skipApiVersionCheck", "--disableTelemetry", "--silent"]
+    if tls:
+        flags += ["--oauth", "basic", "--cert", str(tls.shown), "--key", str(tls.key)]
+    words = [node, program / "dist" / "src" / "blob" / "main.js", *options, *flags]
+    with server(folder / "azurite.log", *map(str, words)) as process:
+        wait_for("Azurite", folder, [process], lambda: answers(port))
+        yield AzureServer(f"{'https' if tls else 'http'}://127.0.0.1:{port}/devstoreaccount1", _WELL_KNOWN)
+
+
+def npm_packages(name: str, packages: list[str]) -> Path:
+    """A folder with packages from npm, which is kept for the next time."""
+    npm = shutil.which("npm")
+    if not npm:
+        not_there("npm", "Node.js is not installed")
+    folder = Path.home() / ".cache" / "eventlake-tests" / name
+    folder.parent.mkdir(parents=True, exist_ok=True)
+    done = folder / ".done"
+    with folder.with_suffix(".lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)  # two processes may want them at once
+        if not done.exists() or done.read_text() != str(packages):
+            shutil.rmtree(folder, ignore_errors=True)
+            folder.mkdir()
+            words = [npm, "install", "--no-audit", "--no-fund", "--no-save", "--ignore-scripts", *packages]
+            made = subprocess.run(words, cwd=folder, capture_output=True, text=True, check=False)
+            if made.returncode:
+                not_there("packages from npm", made.stderr[-500:])
+            done.write_text(str(packages))
+    return folder / "node_modules"
 
 
 class PostgresServer(NamedTuple):

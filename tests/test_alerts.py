@@ -1,6 +1,5 @@
 """Alerts: when people are told, that they are told once, and that it reaches them."""
 
-import datetime
 import email
 import hashlib
 import hmac
@@ -15,12 +14,10 @@ from typing import Any
 import pytest
 from aiosmtpd.controller import Controller
 from aiosmtpd.smtp import AuthResult, LoginPassword
-from cryptography import x509
-from cryptography.hazmat.primitives import hashes, serialization
-from cryptography.hazmat.primitives.asymmetric import ec
 from hypothesis import given
 from hypothesis import strategies as st
 
+from certificates import certificate
 from conftest import SetClock, new_database
 from eventlake.alerts import channels, rules
 from eventlake.alerts.rules import About
@@ -29,7 +26,7 @@ from eventlake.control.alerts import ATTEMPTS, Alert, Kind
 from eventlake.control.run_lines import Counts, RunLine
 from eventlake.errors import ConfigurationError, InvalidSettingsError, NotFoundError, TransientError
 from eventlake.library import Workspace
-from eventlake.settings_serve import EmailChannelSettings, SlackChannelSettings, WebhookChannelSettings
+from eventlake.settings.serve import EmailChannelSettings, SlackChannelSettings, WebhookChannelSettings
 from eventlake.timetable import MINUTE
 from eventlake.workspace import CONFIG, read_settings
 from servers import free_ports
@@ -412,36 +409,12 @@ class Mails:
         return "250 OK"
 
 
-def certificate(folder: Path) -> tuple[Path, Path]:
-    key = ec.generate_private_key(ec.SECP256R1())
-    name = x509.Name([x509.NameAttribute(x509.NameOID.COMMON_NAME, "localhost")])
-    now = datetime.datetime.now(datetime.UTC)
-    made = (
-        x509.CertificateBuilder()
-        .subject_name(name)
-        .issuer_name(name)
-        .public_key(key.public_key())
-        .serial_number(1)
-        .not_valid_before(now - datetime.timedelta(days=1))
-        .not_valid_after(now + datetime.timedelta(days=1))
-        .add_extension(x509.SubjectAlternativeName([x509.DNSName("localhost")]), critical=False)
-        .add_extension(x509.BasicConstraints(ca=True, path_length=None), critical=True)
-        .sign(key, hashes.SHA256())
-    )
-    cert_file, key_file = folder / "cert.pem", folder / "key.pem"
-    cert_file.write_bytes(made.public_bytes(serialization.Encoding.PEM))
-    plain = serialization.NoEncryption()
-    pem, form = serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8
-    key_file.write_bytes(key.private_bytes(pem, form, plain))
-    return cert_file, key_file
-
-
 @pytest.fixture
 def mails(tmp_path: Path) -> Iterator[tuple[Mails, dict[str, Any]]]:
     """A mail server that wants TLS, then a name and a password."""
-    cert_file, key_file = certificate(tmp_path)
+    made = certificate(tmp_path)
     context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
-    context.load_cert_chain(cert_file, key_file)
+    context.load_cert_chain(made.shown, made.key)
     handler, (port,) = Mails(), free_ports(1)
 
     def known(_server: Any, _session: Any, _envelope: Any, _mechanism: str, data: Any) -> AuthResult:
@@ -462,7 +435,7 @@ def mails(tmp_path: Path) -> Iterator[tuple[Mails, dict[str, Any]]]:
     settings = {
         "host": "localhost",
         "port": port,
-        "ca_file": str(cert_file),
+        "ca_file": str(made.authority),
         "user": "lake",
         "password": "p4ssword",
         "sender": "lake@example.com",

@@ -119,7 +119,7 @@ def test_runs_reports_and_tables(program: Program) -> None:
     rescued = program.get("tables/default/web.track_order_completed/rescued")
     assert {(one["column"], one["reason"]) for one in rescued} == {
         ("properties_total", "not a bigint"),
-        ("properties_total", "not a whole number"),
+        ("properties_total", "cut to a whole number"),
     }
     assert {line["reason"] for line in program.get("quarantine")} == {"not_json", "type_not_known"}
 
@@ -263,6 +263,8 @@ WRITES = [
     ("post", "runs/1/stop", None, Scope.OPERATE),
     ("post", "orders/1/stop", None, Scope.OPERATE),
     ("post", "tables/default/web.page/retypes", {"column": "a", "type": "string"}, Scope.OPERATE),
+    ("post", "regulations", {"regulationType": "SUPPRESS_ONLY", "subjectIds": ["u1"]}, Scope.ADMIN),
+    ("get", "suppressions", None, Scope.ADMIN),
     ("post", "channels/ops/test", None, Scope.ADMIN),
     ("post", "subscriptions", {"kind": "no_data", "channel": "ops"}, Scope.ADMIN),
     ("delete", "subscriptions/x", None, Scope.ADMIN),

@@ -8,7 +8,7 @@ import subprocess
 import sys
 import threading
 import uuid
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any, ClassVar, NamedTuple
@@ -479,7 +479,7 @@ def test_a_table_of_somebody_else_is_not_written_to(on_aws: OnAws) -> None:
         ("aws.role_arn", "my-role", "arn:aws:iam::123456789012:role/lake/eventlake"),
         ("aws.external_id", "not allowed", "workspace-1"),
         ("catalog.glue_catalog_id", "12345", "123456789012"),
-        ("catalog.kind", "hive", "glue"),
+        ("catalog.kind", "iceberg", "glue"),
         ("lake.root", "s3://My_Bucket/x", "s3://my-bucket/x"),
         ("s3.encryption", "rot13", "aws:kms"),
     ],
@@ -654,6 +654,9 @@ def test_a_setting_that_is_wrong_is_told_with_its_code(on_aws: OnAws) -> None:
     assert "invalid_settings.configuration" in done.stderr
 
 
+NO_SPARK = {"EVENTLAKE_SPARK__MASTER": "nowhere"}
+
+
 def doctor(lake: Lake, *options: str, **variables: str) -> dict[str, dict[str, Any]]:
     told = command(lake, "doctor", "--json", *options, **variables).stdout
     return {step["step"]: step for step in json.loads(told)}
@@ -694,10 +697,165 @@ def glue_tables(on_aws: OnAws) -> dict[str, list[str]]:
 def test_the_doctor_names_the_right_that_is_missing(on_aws: OnAws, step: str, code: str, actions: list[str]) -> None:
     lake = on_aws.lake(role_arn=on_aws.aws.role(without=actions))
     with rights_checked():
-        told = doctor(lake, EVENTLAKE_SPARK__MASTER="nowhere")
+        told = doctor(lake, **NO_SPARK)
     assert told[step]["status"] == "failed"
     assert told[step]["code"] == f"insufficient_permissions.{code}"
     assert actions[0] in told[step]["fix"]
+
+
+def checked(lake: Lake, **variables: str) -> dict[str, dict[str, Any]]:
+    """What `eventlake connection check` says of each step."""
+    done = command(lake, "connection", "check", "web", "--json", **variables)
+    told = json.loads(done.stdout)
+    assert done.returncode == any(step["status"] == "failed" for step in told)
+    return {step["step"]: step for step in told}
+
+
+def in_glue(told: dict[str, dict[str, Any]]) -> dict[str, str]:
+    return {step.removeprefix("glue: "): one["status"] for step, one in told.items() if step.startswith("glue: ")}
+
+
+@pytest.fixture
+def default_database(on_aws: OnAws) -> Iterator[None]:
+    """As it is in accounts that have used Glue."""
+    glue = on_aws.aws.client("glue")
+    glue.create_database(DatabaseInput={"Name": "default"})
+    yield
+    glue.delete_database(Name="default")
+
+
+def test_a_connection_is_checked_with_rudderstacks_four_rights_before_its_first_sync(on_aws: OnAws) -> None:
+    lake = rudder_lake(on_aws, role_arn=on_aws.aws.role(only=["s3:*", *RUDDER_GLUE]))
+    before, namespace = glue_tables(on_aws), lake.connection.database
+    with rights_checked():
+        told = checked(lake)
+    assert [step for step in told.values() if step["status"] == "failed"] == []
+    assert in_glue(told) == {
+        "fetch schema": "passed",
+        "database": "skipped",
+        "create table": "passed",
+        "change table": "passed",
+        "create partitions": "skipped",
+        "delete table": "skipped",
+    }
+    assert told["glue: database"]["detail"].startswith(f"not tried: {namespace} is not there")
+    assert "glue:CreateDatabase" in told["glue: database"]["detail"]
+    assert told["glue: delete table"]["detail"].startswith("not tried")
+    assert glue_tables(on_aws) == before  # nothing is left behind, not even a database
+
+
+def test_a_connection_is_checked_with_rudderstacks_four_rights_after_a_sync(on_aws: OnAws) -> None:
+    lake = rudder_lake(on_aws, role_arn=on_aws.aws.role(only=["s3:*", *RUDDER_GLUE]))
+    glue, namespace = on_aws.aws.client("glue"), lake.connection.database
+    with rights_checked():
+        lake.sync_of(track("A", "m1"))
+    before = glue_tables(on_aws), glue.get_table(DatabaseName=namespace, Name="a")["Table"]
+    with rights_checked():
+        told = checked(lake, **NO_SPARK)
+    passed = [step for step, status in in_glue(told).items() if status == "passed"]
+    assert passed == ["fetch schema", "database", "create table", "change table"]
+    assert told["glue: fetch schema"]["detail"] == "2 tables"
+    assert re.search(rf"{namespace}\.(a|tracks), which is there", told["glue: create table"]["detail"])
+    assert (glue_tables(on_aws), glue.get_table(DatabaseName=namespace, Name="a")["Table"]) == before
+
+
+@pytest.mark.usefixtures("default_database")
+@pytest.mark.parametrize(
+    ("right", "step"),
+    [
+        ("glue:GetTables", "fetch schema"),
+        ("glue:CreateDatabase", "database"),
+        ("glue:CreateTable", "create table"),
+        ("glue:UpdateTable", "change table"),
+    ],
+)
+def test_the_one_of_rudderstacks_four_rights_that_is_missing_is_named(on_aws: OnAws, right: str, step: str) -> None:
+    given = [one for one in RUDDER_GLUE if one != right]
+    lake = rudder_lake(on_aws, role_arn=on_aws.aws.role(only=["s3:*", *given]))
+    before = glue_tables(on_aws)
+    with rights_checked():
+        told = checked(lake, **NO_SPARK)
+    assert [name for name, status in in_glue(told).items() if status == "failed"] == [step]
+    assert right in told[f"glue: {step}"]["fix"]
+    assert told[f"glue: {step}"]["code"].startswith("insufficient_permissions.")
+    assert glue_tables(on_aws) == before
+
+
+@pytest.mark.usefixtures("default_database")
+def test_that_a_namespace_may_be_made_is_tried_on_a_database_that_is_there(on_aws: OnAws) -> None:
+    lake = rudder_lake(on_aws, role_arn=on_aws.aws.role(only=["s3:*", *RUDDER_GLUE]))
+    before = glue_tables(on_aws)
+    with rights_checked():
+        told = checked(lake, **NO_SPARK)["glue: database"]
+    assert (told["status"], "tried on default" in told["detail"]) == ("passed", True)
+    assert glue_tables(on_aws) == before
+
+
+@pytest.mark.usefixtures("default_database")
+def test_rights_on_the_own_namespace_alone_are_not_called_missing(on_aws: OnAws) -> None:
+    lake, ask = rudder_lake(on_aws), GlueResponse.get_tables
+
+    def for_the_namespace(self: Any) -> Any:
+        if self.parameters["DatabaseName"] == "default":
+            raise GlueClientError("AccessDeniedException", "not authorized to perform: glue:GetTables on default")
+        return ask(self)
+
+    with mock.patch.object(GlueResponse, "get_tables", for_the_namespace):
+        statuses = in_glue(checked(lake, **NO_SPARK))
+    assert (statuses["database"], statuses["create table"]) == ("skipped", "passed")
+
+
+def test_a_database_without_tables_stays_without(on_aws: OnAws) -> None:
+    """Who may not make databases needs them to be there: the check does not ask for the right then."""
+    given = [one for one in RUDDER_GLUE if one != "glue:CreateDatabase"]
+    lake = rudder_lake(on_aws, role_arn=on_aws.aws.role(only=["s3:*", *given]))
+    on_aws.aws.client("glue").create_database(DatabaseInput={"Name": lake.connection.database})
+    before = glue_tables(on_aws)
+    with rights_checked():
+        told = checked(lake, **NO_SPARK)
+    statuses = in_glue(told)
+    assert (statuses["database"], statuses["create table"], statuses["change table"]) == ("passed", "skipped", "passed")
+    assert "glue:CreateTable" in told["glue: create table"]["detail"]
+    assert glue_tables(on_aws) == before
+
+
+@pytest.mark.parametrize(("right", "status"), [("glue:BatchCreatePartition", "passed"), (None, "failed")])
+def test_with_keys_in_the_layout_the_right_to_make_partitions_is_tried(
+    on_aws: OnAws, right: str | None, status: str
+) -> None:
+    rights = ["s3:*", *RUDDER_GLUE, *([right] if right else [])]
+    lake = rudder_lake(on_aws, role_arn=on_aws.aws.role(only=rights), time_window_layout="dt=2006-01-02")
+    with rights_checked():
+        told = checked(lake, **NO_SPARK)["glue: create partitions"]
+    assert told["status"] == status
+    assert ("glue:BatchCreatePartition" in told.get("fix", "")) is (right is None)
+
+
+def test_a_table_that_came_about_by_trying_is_named(on_aws: OnAws) -> None:
+    """A sync of another process may make the database in the very moment of the trial."""
+    lake = rudder_lake(on_aws)
+    namespace, make = lake.connection.database, GlueResponse.create_table
+
+    def overtaken(self: Any) -> Any:
+        self.glue_backend.create_database(namespace, {"Name": namespace}, tags=None)
+        return make(self)
+
+    with mock.patch.object(GlueResponse, "create_table", overtaken):
+        told = checked(lake, **NO_SPARK)["glue: create table"]
+    (left,) = glue_tables(on_aws)[namespace]
+    assert (told["status"], f"{namespace}.{left} was made" in told["detail"]) == ("failed", True)
+
+
+def test_a_lake_of_rudderstacks_without_sources_says_what_its_check_needs(on_aws: OnAws) -> None:
+    lake = rudder_lake(on_aws)
+    other = on_aws.folder / "empty"
+    settings = (lake.workspace.folder / "eventlake.toml").read_text()
+    other.mkdir()
+    (other / "eventlake.toml").write_text(settings)
+    lake.workspace = Workspace.open(other)
+    told = doctor(lake, **NO_SPARK)
+    assert told["glue: fetch schema"]["detail"] == "needs a source that is connected to this lake"
+    assert set(in_glue(told).values()) == {"skipped"}
 
 
 def test_rules_of_the_bucket_stay_when_staging_gets_one(on_aws: OnAws) -> None:

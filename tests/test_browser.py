@@ -41,6 +41,7 @@ PAGES = {
     "table": "/tables/default/web.track_order_completed?column=properties_total&type=decimal(38,6)",
     "sql": "/sql?q=select event, count(*) as n from web.track_order_completed group by all",
     "quality": "/quality",
+    "privacy": "/privacy",
     "rescued": "/quality?view=rescued",
     "alerts": "/alerts",
     "settings": "/settings",

@@ -1,4 +1,4 @@
-"""What runs ask of every catalog; then what is special about Glue."""
+"""What runs ask of every catalog; then what is special about Glue. What is special about Hive is in test_hive.py."""
 
 import uuid
 from collections.abc import Callable
@@ -13,10 +13,12 @@ import pytest
 from aws import ACCOUNT, REGION, Aws
 from conftest import new_database
 from eventlake.aws.session import AwsOptions
-from eventlake.catalog import glue_tables
+from eventlake.catalog import described
 from eventlake.catalog.base import Catalog, TableChange
 from eventlake.catalog.embedded import EmbeddedCatalog
 from eventlake.catalog.glue import GlueCatalog
+from eventlake.catalog.hive import HiveCatalog
+from eventlake.catalog.hive_client import Metastore
 from eventlake.catalog.mirrored import MirroredCatalog
 from eventlake.control.database import connect
 from eventlake.errors import InvalidSettingsError, PartitionMismatchError
@@ -24,6 +26,7 @@ from eventlake.lake.layout import DatePartition
 from eventlake.lake.report_columns import REPORT_COLUMNS
 from eventlake.schema.evolve import Column
 from eventlake.schema.types import ColumnType
+from metastores import HiveServer
 
 ROOT = "s3://bucket/prefix"
 ID = Column("message_id", ColumnType.STRING, "/messageId")
@@ -47,11 +50,20 @@ def glue(aws: Aws, database: str) -> GlueCatalog:
     return GlueCatalog(AwsOptions(REGION), ROOT, lambda: dict.fromkeys(["src0", "src1"], database))
 
 
-@pytest.fixture(params=["embedded", "glue", "mirrored"])
+@pytest.fixture
+def hive(metastore: HiveServer, database: str, tmp_path: Path) -> HiveCatalog:
+    server = Metastore([metastore.uri], timeout=60)
+    return HiveCatalog(server, f"file://{tmp_path}/lake", lambda: dict.fromkeys(["src0", "src1"], database))
+
+
+@pytest.fixture(
+    params=["embedded", "glue", "hive", "mirrored in glue", pytest.param("mirrored in hive", marks=pytest.mark.long)]
+)
 def catalog(request: pytest.FixtureRequest) -> Catalog:
-    if request.param == "mirrored":
-        return MirroredCatalog(request.getfixturevalue("embedded"), request.getfixturevalue("glue"))
-    found: Catalog = request.getfixturevalue(request.param)
+    kind, _, other = request.param.partition(" in ")
+    if other:
+        return MirroredCatalog(request.getfixturevalue("embedded"), request.getfixturevalue(other))
+    found: Catalog = request.getfixturevalue(kind)
     return found
 
 
@@ -109,8 +121,12 @@ def test_columns_are_appended_and_types_change_only_on_demand(catalog: Catalog, 
 
 
 @pytest.mark.parametrize("layout", DatePartition)
-def test_partitions_of_all_layouts(catalog: Catalog, change: TableChange, layout: DatePartition) -> None:
+def test_partitions_of_all_layouts(
+    catalog: Catalog, change: TableChange, layout: DatePartition, tmp_path: Path
+) -> None:
     values = tuple(layout.values(number) for number in range(490_000, 490_250))
+    for number in range(490_000, 490_250):  # as when files are there: else a metastore makes folders, which takes long
+        (tmp_path / "lake" / change.location / layout.folder(number)).mkdir(parents=True)
     catalog.apply([replace(change, partition_keys=layout.keys, partitions=values)], run_id="1", at=1)
     assert catalog.partitions(change.database, "track_a") == sorted(values)
     others = [layout.values(number) for number in range(480_000, 481_000)]  # with more names than a query takes
@@ -260,7 +276,7 @@ def test_a_table_whose_making_was_interrupted_is_not_taken_for_whole(
     mirrored = MirroredCatalog(embedded, glue)
     embedded.apply([replace(change, partitions=HOURS)], run_id="1", at=1)
     glue.prepare(change.database)
-    half = glue_tables.changed(None, replace(change, partitions=HOURS), f"{ROOT}/{change.location}", run_id="1", at=1)
+    half = described.changed(None, replace(change, partitions=HOURS), f"{ROOT}/{change.location}", run_id="1", at=1)
     aws.client("glue").create_table(DatabaseName=change.database, TableInput=half)  # and then it died
     assert glue.tables() == []
     mirrored.apply([replace(change, added=(), partitions=())], run_id="2", at=2)
@@ -269,9 +285,9 @@ def test_a_table_whose_making_was_interrupted_is_not_taken_for_whole(
 
 
 def test_reports_of_somebody_else_stay_theirs(aws: Aws, glue: GlueCatalog, database: str) -> None:
-    glue.register_report("src1", "2026-11-15")
+    glue.register_report("src1", "2026-11-15", "1")
     other = GlueCatalog(AwsOptions(REGION), "s3://another/lake", lambda: {"src1": database})
-    other.register_report("srcX", "2026-11-15")
+    other.register_report("srcX", "2026-11-15", "1")
     found = aws.client("glue").get_partitions(DatabaseName="__segment_datalake", TableName="sync_reports")
     assert "srcX" not in {partition["Values"][0] for partition in found["Partitions"]}
 
@@ -302,7 +318,7 @@ def test_reports_have_their_table(aws: Aws, glue: GlueCatalog) -> None:
     ):  # another test's lake may have made it for its own reports
         client.delete_table(DatabaseName="__segment_datalake", Name="sync_reports")
     for _ in range(2):
-        glue.register_report(source, "2026-11-15")
+        glue.register_report(source, "2026-11-15", "1")
     table = client.get_table(DatabaseName="__segment_datalake", Name="sync_reports")["Table"]
     assert [key["Name"] for key in table["PartitionKeys"]] == ["source_id", "day"]
     assert table["StorageDescriptor"]["SerdeInfo"]["SerializationLibrary"] == "org.openx.data.jsonserde.JsonSerDe"

@@ -2,10 +2,14 @@
 
 import json
 from decimal import Decimal
+from pathlib import Path
 
 import pytest
 
-from conftest import Lake, track
+from conftest import InProcess, Lake, SetClock, track
+from eventlake.sync import jobs
+from eventlake.sync.work import Sizes
+from eventlake.tasks.staged import StageSizes
 
 
 def test_the_whole_event_is_flattened_with_its_containers_as_prefix(lake: Lake) -> None:
@@ -100,13 +104,13 @@ def test_an_existing_column_keeps_its_type_and_what_does_not_fit_is_kept_beside(
         entries = json.loads(rows[message]["_rescued_data"] or "{}")
         return {place.removeprefix("/properties/"): entry["value"] for place, entry in entries.items()}
 
-    assert cells("m1") == [None, Decimal("3.000000"), None, "42"]
+    assert cells("m1") == [1, Decimal("3.000000"), None, "42"]
     assert rescued("m1") == {"whole": 1.9, "flag": "maybe", "at": "soon"}
     assert cells("m2") == [12, Decimal("12.500000"), True, "true"]
     assert rescued("m2") == {"number": "12.50"}
-    assert cells("m3") == [None, Decimal("0.123457"), None, None]
+    assert cells("m3") == [None, Decimal("0.123457"), True, '{"a":[1]}']
     assert rescued("m3") == {"whole": 2**80, "number": 0.1234567, "flag": 1, "at": 5}
-    assert rows["m3"]["properties_text_a"] == "[1]"
+    assert rows["m3"]["properties_text"] == '{"a":[1]}'
     assert rescued("m4") == {"whole": [1], "number": 10**40, "at": "2026-01-01T00:00:00.1234567Z"}
     assert rows["m4"]["properties_at"].microsecond == 123456
     report = lake.place.runs.get(None).report
@@ -208,3 +212,95 @@ def test_of_two_values_at_one_place_the_second_is_marked(lake: Lake) -> None:
         "/properties/n": "n/a",
         "/properties/n~#2": 5,
     }
+
+
+@pytest.mark.parametrize("at_once", [True, False])
+@pytest.mark.parametrize(
+    ("sent", "hour", "is_kept"),
+    [
+        ("2026-11-14T10:20:30Z", "10", False),
+        ("2026-11-14 10:20:30", "10", True),
+        (1794651630, "10", True),
+        (1794651630123, "10", True),
+        ("Sat, 14 Nov 2026 10:20:30 GMT", "10", True),
+        (True, "00", True),
+        ("soon", "00", True),
+        ({"at": 1}, "00", False),
+    ],
+)
+def test_the_time_of_receipt_is_read_as_well_as_one_can(
+    tmp_path: Path, at_once: bool, sent: object, hour: str, is_kept: bool
+) -> None:
+    sizes = Sizes(stage=StageSizes(at_once=at_once))
+    lake = Lake(tmp_path / "workspace", InProcess(), sizes=sizes, clock=SetClock())
+    lake.put(track("T", "m1", receivedAt=sent), track("T", "m2"), day="2026-11-14")
+    lake.sync()
+    row = lake.rows("track_t")[0]
+    assert row["received_at"].strftime("%Y-%m-%d %H") == f"2026-11-14 {hour}"
+    files = [path for path in lake.data_files() if "day=2026-11-14" in path]
+    assert [path.split("/")[-2] for path in files] == [f"hr={hour}"]
+    kept = json.loads(row.get("_rescued_data") or "{}")
+    assert (kept.get("/receivedAt", {}).get("value") == sent) == is_kept
+
+
+def test_exact_casts_leave_what_is_of_another_kind_without_a_cell(lake: Lake) -> None:
+    odd = {"whole": "042", "flag": "yes", "at": "2026-11-02"}
+    lake.sync_of(track("T", "m1", properties={"whole": 1, "flag": True, "at": "2026-01-01T00:00:00Z"}))
+    lake.sync_of(track("T", "m2", timestamp="2026-11-02 10:00:00", properties=odd))
+    places = [f"properties_{name}" for name in odd]
+
+    def second() -> dict[str, object]:
+        return lake.rows("track_t")[1]
+
+    assert [second()[name] for name in places[:2]] == [42, True]
+    assert str(second()["properties_at"]) == "2026-11-02 00:00:00+00:00"
+    assert str(second()["timestamp"]) == "2026-11-02 10:00:00+00:00"
+    lake.workspace.connections.change("web", {"casts": "exact"})
+    lake.run(jobs.replay(lake.connection, None, None))
+    assert [second()[name] for name in (*places, "timestamp")] == [None] * 4
+    kept = json.loads(str(second()["_rescued_data"]))
+    assert {place: entry["reason"] for place, entry in kept.items()} == {
+        "/properties/whole": "not a bigint",
+        "/properties/flag": "not a boolean",
+        "/properties/at": "not a timestamp",
+        "/timestamp": "not a timestamp",
+    }
+    lake.workspace.connections.change("web", {"casts": "best_effort"})
+    lake.run(jobs.replay(lake.connection, None, None))
+    assert second()["properties_whole"] == 42
+
+
+@pytest.mark.parametrize("at_once", [True, False])
+def test_an_object_for_a_column_of_text_is_json_text_there(tmp_path: Path, at_once: bool) -> None:
+    lake = Lake(tmp_path / "workspace", InProcess(), sizes=Sizes(stage=StageSizes(at_once=at_once)), clock=SetClock())
+    lake.sync_of(track("T", "m1", properties={"a": "x", "b": {"c": "y"}, "n": 1}))
+    later = {"a": {"k": 1.50, "l": {"m": [1]}}, "b": {"c": {"d": True}, "e": 2}, "n": {"o": 3}}
+    lake.sync_of(
+        json.dumps(track("T", "m2", properties=later)).replace("1.5", "1.50").encode(),
+        track("T", "m3", properties={"a": "z", "b": {"c": "w"}}),
+        track("U", "m4", properties={"a": {"k": 1}}),
+    )
+    rows = {row["message_id"]: row for row in lake.rows("track_t")}
+    assert rows["m2"]["properties_a"] == '{"k":1.50,"l":{"m":[1]}}'
+    assert rows["m2"]["properties_b_c"] == '{"d":true}'
+    assert rows["m2"]["properties_b_e"] == 2
+    assert rows["m2"]["properties_n_o"] == 3  # numbers hold no objects
+    assert [rows["m3"][name] for name in ("properties_a", "properties_b_c")] == ["z", "w"]
+    assert not [name for name in lake.types("track_t") if name.startswith(("properties_a_", "properties_b_c_"))]
+    assert lake.types("track_u")["properties_a_k"] == "bigint"  # where there was no such column
+    lake.workspace.connections.change("web", {"casts": "exact"})
+    lake.sync_of(track("T", "m5", properties={"a": {"k": 7}}))
+    assert {row["message_id"]: row for row in lake.rows("track_t")}["m5"]["properties_a_k"] == 7
+
+
+def test_objects_whose_members_have_columns_keep_them(lake: Lake) -> None:
+    lake.sync_of(track("T", "m1", properties={"a": "x"}), track("T", "m2", properties={"a": {"k": 1}}))
+    lake.sync_of(track("T", "m3", properties={"a": {"k": 2}}))
+    assert [row["properties_a_k"] for row in lake.rows("track_t")] == [None, 1, 2]
+
+
+def test_properties_that_were_a_text_once_are_columns_all_the_same(lake: Lake) -> None:
+    lake.sync_of({**track("T", "m1"), "properties": "oops", "context": "oops"})
+    lake.sync_of(track("T", "m2", properties={"a": 1}) | {"context": {"ip": "1.2.3.4"}})
+    rows = {row["message_id"]: row for row in lake.rows("track_t")}
+    assert [rows["m2"][name] for name in ("properties_a", "context_ip", "properties")] == [1, "1.2.3.4", None]

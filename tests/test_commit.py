@@ -34,10 +34,10 @@ class Registered(EmbeddedCatalog):
 
     def __init__(self, engine: sa.Engine) -> None:
         super().__init__(engine, "default")
-        self.reports: list[tuple[str, str]] = []
+        self.reports: list[tuple[str, str, str]] = []
 
-    def register_report(self, source_id: str, day: str) -> None:
-        self.reports.append((source_id, day))
+    def register_report(self, source_id: str, day: str, run_id: str) -> None:
+        self.reports.append((source_id, day, run_id))
 
 
 @pytest.fixture
@@ -130,7 +130,7 @@ def check_done(lake: Lake, manifest: Manifest) -> None:
     assert (ended.status, ended.finished_at, ended.report) == ("finished", 777, manifest.entry.report)
     assert report_of(lake, run_id) == manifest.entry.report[0]
     assert isinstance(place.catalog, Registered)
-    assert set(place.catalog.reports) == {("src1", "1970-01-01")}
+    assert set(place.catalog.reports) == {("src1", "1970-01-01", run_id)}
     assert not lake.staged()
 
 
@@ -303,7 +303,7 @@ def test_failures_that_had_no_place_for_their_reports_get_them_later(lake: Lake,
     assert (report_of(lake, there) or {})["note"] == "as it is"
     assert [report_of(lake, run_id) for run_id in (too_early, finished, silent, running)] == [None] * 4
     assert isinstance(place.catalog, Registered)
-    assert place.catalog.reports == [("src1", "1970-01-01")]
+    assert place.catalog.reports == [("src1", "1970-01-01", lost)]
 
 
 def test_staging_folders_go_when_their_runs_have_ended_or_when_they_are_old(lake: Lake, lease: Lease) -> None:

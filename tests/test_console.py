@@ -72,6 +72,7 @@ PAGES = [
     "/quality",
     "/quality?view=rescued",
     "/quality?view=refused",
+    "/privacy",
     "/alerts",
     "/settings",
     "/search?q=order",
@@ -164,13 +165,13 @@ def test_a_table_shows_its_columns_values_senders_and_misfits(browser: Browser) 
     assert re.search(r"properties_total /properties/total bigint \d+ %", columns)
     assert "analytics.js 2.1.0" in columns
     assert '1 not a bigint "n/a"' in columns
-    assert "1 not a whole number 1.5" in columns
+    assert "1 cut to a whole number 1.5" in columns
 
 
 def test_a_type_is_previewed_then_changed(fresh: Browser) -> None:
     path = "/tables/default/web.track_order_completed"
     preview = fresh.words(f"{path}?column=properties_total&type=decimal(38,6)")
-    assert "of 2 values that did not fit so far, 1 would get a cell; of 200 cells that were looked at, 0 would not" in (
+    assert "of 2 values that did not fit so far, 1 would get a cell; of 201 cells that were looked at, 0 would not" in (
         preview
     )
     told = fresh.send(f"{path}/retype", column="properties_total", type="decimal(38,6)")
@@ -560,3 +561,31 @@ def test_what_is_not_reached_does_not_break_a_page(tmp_path: Path) -> None:
     assert "properties_total" in browser.words("/tables/default/web.track_order_completed")
     place._given = Failing()
     place.close()
+
+
+def test_people_are_kept_out_without_being_shown(place: Workspace, browser: Browser) -> None:
+    told = browser.send("/privacy/suppress", subjects="u-hidden-1\n\n u-hidden-2 \n", path="userId", source="")
+    assert "2 subjects added" in told
+    browser.send("/privacy/suppress", subjects="a@hidden.example", path="traits.email", source="web")
+    shown = browser.words("/privacy")
+    assert "userId all sources 2" in shown
+    assert "traits.email web 1" in shown
+    assert "hidden" not in shown
+    assert "On the list, for all sources." in browser.send("/privacy/look-up", subject="u-hidden-1", path="userId")
+    assert "On the list, for web." in browser.send("/privacy/look-up", subject="a@hidden.example", path="traits.email")
+    assert "Not on the list." in browser.send("/privacy/look-up", subject="u-hidden-3", path="userId")
+    assert place.suppressions.of_source("src1").hides({"userId": "u-hidden-2"})
+    assert "1 subject removed" in browser.send("/privacy/let-in", subjects="u-hidden-2", path="userId", source="")
+    assert not place.suppressions.of_source("src1").hides({"userId": "u-hidden-2"})
+    assert "nobody is named" in browser.send("/privacy/suppress", 422, subjects=" ", path="userId")
+    assert "is not a path" in browser.send("/privacy/suppress", 422, subjects="x", path="a..b")
+    assert "hidden" not in str([entry for entry in place.audit_log.latest() if "suppress" in entry.action])
+    place.suppressions.remove(["u-hidden-1"])
+    place.suppressions.remove(["a@hidden.example"], "traits.email", "src1")
+
+
+def test_who_may_only_look_suppresses_nobody(place: Workspace) -> None:
+    looker = Browser(place, requests_per_second=0).sign_in("pat", Scope.READ)
+    assert "Suppress, or let in again" not in looker.words("/privacy")
+    looker.send("/privacy/suppress", 403, subjects="x", path="userId")
+    looker.send("/privacy/let-in", 403, subjects="x", path="userId")

@@ -22,7 +22,7 @@ from eventlake.lake import ids
 from eventlake.lake.report_columns import REPORT_COLUMNS
 from eventlake.schema.cast import REASONS
 from eventlake.settings import Settings
-from eventlake.settings_serve import EmailChannelSettings, SlackChannelSettings, WebhookChannelSettings
+from eventlake.settings.serve import EmailChannelSettings, SlackChannelSettings, WebhookChannelSettings
 from eventlake.sync import jobs
 from eventlake.sync.work import Sizes
 from eventlake.web import access

@@ -379,4 +379,4 @@ def test_tables_written_anew_keep_their_types_in_every_file(tmp_path: Path, spar
     assert len(files_of(lake, TABLE)) == 3
     for file in files_of(lake, TABLE):
         assert names_of_types(pq.ParquetFile(file).read()).items() <= types.items()
-    assert [row["properties_amount"] for row in lake.rows(TABLE)] == [1, None, None]
+    assert [row["properties_amount"] for row in lake.rows(TABLE)] == [1, 1, 2]

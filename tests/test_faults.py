@@ -31,7 +31,7 @@ from eventlake.errors import (
 from eventlake.lake.layout import HOUR
 from eventlake.query import query
 from eventlake.runners.spark import SparkRunner
-from eventlake.storage.s3 import S3Storage
+from eventlake.storage.objects import ObjectStorage
 from eventlake.sync import jobs
 from eventlake.sync.run import run
 from eventlake.workspace import Workspace
@@ -85,17 +85,19 @@ def faulty(lake: Lake, fault: Callable[[], None], at: int | None) -> type[Faulty
     """Give a lake storage that fails from its n-th call on."""
     storage = lake.place.storage
     kind = type("OneFault", (Faulty, type(storage)), {"fault": staticmethod(fault), "fails_at": at})
-    options = (storage.options,) if isinstance(storage, S3Storage) else ()
+    options = (storage.options,) if isinstance(storage, ObjectStorage) else ()
     lake.place.__dict__["storage"] = kind(storage.root, *options, timeout=storage.timeout)
     return kind
 
 
-@pytest.fixture(scope="module", params=["disk", pytest.param("bucket", marks=pytest.mark.long)])
+@pytest.fixture(
+    scope="module", params=["disk", *(pytest.param(one, marks=pytest.mark.long) for one in ("s3", "azure"))]
+)
 def settings(request: pytest.FixtureRequest) -> Callable[[], str | None]:
     """Where the lake is."""
     if request.param == "disk":
         return lambda: None
-    server = request.getfixturevalue("s3")
+    server = request.getfixturevalue(request.param)
     return lambda: settings_for(server, new_bucket(server))
 
 

@@ -15,16 +15,20 @@ from msgspec import Raw
 
 from eventlake.events import instants
 from eventlake.reading.exact_json import encode, parse
+from eventlake.schema.best_effort import BEST_EFFORT
 from eventlake.schema.cast import (
     BESIDE_THE_CELL,
+    CONVERTED,
     CUT,
+    EXACT,
     FRACTION,
     REASONS,
     ROUNDED,
     SPELLING,
     TOO_LARGE,
+    TRUNCATED,
     Cast,
-    cast,
+    Casts,
     value_text,
 )
 from eventlake.schema.kinds import Kind, Typed, by_kind
@@ -45,6 +49,8 @@ from strategies import (
 
 BIGINT, BOOLEAN, DECIMAL = ColumnType.BIGINT, ColumnType.BOOLEAN, ColumnType.DECIMAL
 STRING, TIMESTAMP = ColumnType.STRING, ColumnType.TIMESTAMP
+
+either_way = pytest.mark.parametrize("casts", [EXACT, BEST_EFFORT], ids=["exact", "best effort"])
 
 
 def as_parsed(value: Any) -> Any:
@@ -76,9 +82,11 @@ def held(kind: Kind, target: ColumnType, value: Any, cell: Any) -> bool:
     """Whether the cell gives the value back: numbers by value, timestamps by instant, all else as text."""
     if cell is None:
         return False
-    if kind is Kind.TEXT and target is TIMESTAMP:
-        instant = instants.parse(value)
+    if target is TIMESTAMP:
+        instant = instants.parse(value) if kind is Kind.TEXT else None
         return instant is not None and instant.exact and instants.micros_of(cell) == instant.micros
+    if kind in (Kind.INTEGER, Kind.NUMBER) and target is BOOLEAN:
+        return False
     if kind in (Kind.INTEGER, Kind.NUMBER):
         return bool(canonical(Number(str(value))) == canonical(Number(plain(cell))))
     return bool(plain(cell) == plain(value))
@@ -217,12 +225,13 @@ def test_the_type_does_not_depend_on_order_or_grouping(values: list[Any], dice: 
     assert type_of(values) is type_of(mixed[:half], mixed[half:])
 
 
+@either_way
 @given(COLUMNS)
-def test_the_type_that_follows_from_values_holds_them_all(values: list[Any]) -> None:
+def test_the_type_that_follows_from_values_holds_them_all(casts: Casts, values: list[Any]) -> None:
     parts = list(by_kind(values))
     target = infer(reduce(or_, map(seen_in, parts), Seen.NOTHING))
     for part in parts:
-        assert {misfit.reason for misfit in cast(part, target).misfits} <= {ROUNDED, CUT}
+        assert {misfit.reason for misfit in casts.cast(part, target).misfits} <= {ROUNDED, CUT}
 
 
 def test_more_evidence_never_makes_a_type_narrower() -> None:
@@ -234,11 +243,14 @@ def test_more_evidence_never_makes_a_type_narrower() -> None:
 # Casting
 
 
+@either_way
 @pytest.mark.parametrize("target", ColumnType)
 @given(values=COLUMNS)
-def test_the_cell_gives_the_value_back_or_a_misfit_carries_it(target: ColumnType, values: list[Any]) -> None:
+def test_the_cell_gives_the_value_back_or_a_misfit_carries_it(
+    casts: Casts, target: ColumnType, values: list[Any]
+) -> None:
     for kind, array in by_kind(values):
-        made = cast(Typed(kind, array), target)
+        made = casts.cast(Typed(kind, array), target)
         assert made.values.type == target.arrow
         assert len(made.values) == len(values)
         for value, (cell, misfits) in zip(array.to_pylist(), cells_and_misfits(made), strict=True):
@@ -255,26 +267,33 @@ def test_the_cell_gives_the_value_back_or_a_misfit_carries_it(target: ColumnType
                 assert not held(kind, target, value, cell)
 
 
+@either_way
 @given(COLUMNS)
-def test_text_takes_everything(values: list[Any]) -> None:
+def test_text_takes_everything(casts: Casts, values: list[Any]) -> None:
     for typed in by_kind(values):
-        assert cast(typed, STRING).misfits == []
+        assert casts.cast(typed, STRING).misfits == []
 
 
+@either_way
 @pytest.mark.parametrize("target", ColumnType)
 @given(values=COLUMNS)
-def test_a_value_is_cast_alike_in_any_company(target: ColumnType, values: list[Any]) -> None:
+def test_a_value_is_cast_alike_in_any_company(casts: Casts, target: ColumnType, values: list[Any]) -> None:
     for kind, array in by_kind(values):
-        together = list(cells_and_misfits(cast(Typed(kind, array), target)))
-        alone = [next(cells_and_misfits(cast(Typed(kind, array[row : row + 1]), target))) for row in range(len(array))]
+        together = list(cells_and_misfits(casts.cast(Typed(kind, array), target)))
+        alone = [
+            next(cells_and_misfits(casts.cast(Typed(kind, array[row : row + 1]), target))) for row in range(len(array))
+        ]
         assert together == alone
 
 
+@either_way
 @pytest.mark.parametrize("target", ColumnType)
 @given(values=COLUMNS)
-def test_without_keep_rounded_only_rounded_and_cut_originals_are_dropped(target: ColumnType, values: list[Any]) -> None:
+def test_without_keep_rounded_only_rounded_and_cut_originals_are_dropped(
+    casts: Casts, target: ColumnType, values: list[Any]
+) -> None:
     for typed in by_kind(values):
-        kept, dropped = cast(typed, target), cast(typed, target, keep_rounded=False)
+        kept, dropped = casts.cast(typed, target), casts.cast(typed, target, keep_rounded=False)
         assert dropped.values.equals(kept.values)
         assert dropped.misfits == [misfit for misfit in kept.misfits if misfit.reason not in (ROUNDED, CUT)]
 
@@ -397,19 +416,21 @@ def moment(text: str) -> Any:
 )
 def test_each_value_in_each_type(value: Any, target: ColumnType, cell: Any, reason: str | None) -> None:
     typed = column(value)
-    ((got, misfits),) = cells_and_misfits(cast(typed, target))
+    ((got, misfits),) = cells_and_misfits(EXACT.cast(typed, target))
     assert got == cell
     assert type(got) is type(cell)
     text = value_text(typed.kind, typed.values[0].as_py())
     assert misfits == ([(text, reason)] if reason else [])
 
 
-def test_misfits_name_their_rows() -> None:
-    made = cast(column(None, "1", "x", None, "2", "y"), BIGINT)
+@either_way
+def test_misfits_name_their_rows(casts: Casts) -> None:
+    made = casts.cast(column(None, "1", "x", None, "2", "y"), BIGINT)
     assert made.values.to_pylist() == [None, 1, None, None, 2, None]
     assert [(misfit.row, misfit.json_text) for misfit in made.misfits] == [(2, '"x"'), (5, '"y"')]
 
 
+@either_way
 @pytest.mark.parametrize(
     ("value", "target", "reason"),
     [
@@ -422,14 +443,15 @@ def test_misfits_name_their_rows() -> None:
     ],
 )
 def test_a_source_may_do_without_the_originals_of_what_was_rounded_or_cut(
-    value: Any, target: ColumnType, reason: str
+    casts: Casts, value: Any, target: ColumnType, reason: str
 ) -> None:
-    kept, dropped = cast(column(value), target), cast(column(value), target, keep_rounded=False)
+    kept, dropped = casts.cast(column(value), target), casts.cast(column(value), target, keep_rounded=False)
     assert [misfit.reason for misfit in kept.misfits] == [reason]
     assert dropped.misfits == ([] if reason in (ROUNDED, CUT) else kept.misfits)
     assert dropped.values.equals(kept.values)
 
 
+@either_way
 @pytest.mark.parametrize(
     ("values", "target", "cells"),
     [
@@ -441,7 +463,150 @@ def test_a_source_may_do_without_the_originals_of_what_was_rounded_or_cut(
         ),
     ],
 )
-def test_odd_values_change_nothing_for_their_neighbours(values: list[Any], target: ColumnType, cells: str) -> None:
-    made = cast(column(*values), target).values.to_pylist()
+def test_odd_values_change_nothing_for_their_neighbours(
+    casts: Casts, values: list[Any], target: ColumnType, cells: str
+) -> None:
+    made = casts.cast(column(*values), target).values.to_pylist()
     shown = ["-" if cell is None else plain(cell).removesuffix("+00:00").rpartition(" ")[2] for cell in made]
     assert shown == cells.split()
+
+
+# Best effort
+
+
+def best(target: ColumnType) -> str:
+    return CONVERTED[target]
+
+
+@pytest.mark.parametrize(
+    ("value", "target", "cell", "reason"),
+    [
+        # what is exact stays as it is
+        ("42", BIGINT, 42, None),
+        ("12.50", DECIMAL, Decimal("12.5"), SPELLING),
+        ("true", BOOLEAN, True, None),
+        (Number("3.0"), BIGINT, 3, None),
+        # numbers
+        (Number("1.9"), BIGINT, 1, TRUNCATED),
+        (Number("-1.9"), BIGINT, -1, TRUNCATED),
+        (Number("1.9999999999"), BIGINT, 1, TRUNCATED),
+        (Number("1e-400"), BIGINT, 0, TRUNCATED),
+        (Number("9223372036854775807.5"), BIGINT, 2**63 - 1, TRUNCATED),
+        (Number("9223372036854775808.5"), BIGINT, None, TOO_LARGE),
+        (Number("1e400"), BIGINT, None, TOO_LARGE),
+        (2**63, BIGINT, None, TOO_LARGE),
+        (" 42", BIGINT, 42, best(BIGINT)),
+        ("42\n", BIGINT, 42, best(BIGINT)),
+        ("042", BIGINT, 42, best(BIGINT)),
+        ("+42", BIGINT, 42, best(BIGINT)),
+        ("-0", BIGINT, 0, best(BIGINT)),
+        ("000", BIGINT, 0, best(BIGINT)),
+        ("-042", BIGINT, -42, best(BIGINT)),
+        ("42.0", BIGINT, 42, best(BIGINT)),
+        ("42.", BIGINT, 42, best(BIGINT)),
+        ("1e3", BIGINT, 1000, best(BIGINT)),
+        ("1.9", BIGINT, 1, TRUNCATED),
+        (".9", BIGINT, 0, TRUNCATED),
+        ("9223372036854775808", BIGINT, None, TOO_LARGE),
+        ("1,000", BIGINT, None, "not a bigint"),
+        ("1_000", BIGINT, None, "not a bigint"),
+        ("4 2", BIGINT, None, "not a bigint"),
+        ("٣", BIGINT, None, "not a bigint"),
+        ("0x10", BIGINT, None, "not a bigint"),
+        ("", BIGINT, None, "not a bigint"),
+        ("-", BIGINT, None, "not a bigint"),
+        (".", BIGINT, None, "not a bigint"),
+        ("1e9999", BIGINT, None, "not a bigint"),
+        ("9" * 101, BIGINT, None, "not a bigint"),
+        (True, BIGINT, None, "not a bigint"),
+        ([42], BIGINT, None, "not a bigint"),
+        (" 12.5", DECIMAL, Decimal("12.5"), best(DECIMAL)),
+        ("012", DECIMAL, Decimal(12), best(DECIMAL)),
+        ("1e5", DECIMAL, Decimal(100000), best(DECIMAL)),
+        ("0.1234567", DECIMAL, Decimal("0.123457"), best(DECIMAL)),
+        ("1" * 33, DECIMAL, None, TOO_LARGE),
+        ("NaN", DECIMAL, None, "not a decimal(38,6)"),
+        ("12,5", DECIMAL, None, "not a decimal(38,6)"),
+        # booleans
+        ("TRUE", BOOLEAN, True, best(BOOLEAN)),
+        ("False", BOOLEAN, False, best(BOOLEAN)),
+        (" yes ", BOOLEAN, True, best(BOOLEAN)),
+        ("No", BOOLEAN, False, best(BOOLEAN)),
+        ("on", BOOLEAN, True, best(BOOLEAN)),
+        ("off", BOOLEAN, False, best(BOOLEAN)),
+        ("1", BOOLEAN, True, best(BOOLEAN)),
+        ("0", BOOLEAN, False, best(BOOLEAN)),
+        (1, BOOLEAN, True, best(BOOLEAN)),
+        (0, BOOLEAN, False, best(BOOLEAN)),
+        (Number("1.0"), BOOLEAN, True, best(BOOLEAN)),
+        (2, BOOLEAN, None, "not a boolean"),
+        (-1, BOOLEAN, None, "not a boolean"),
+        (Number("0.0000001"), BOOLEAN, None, "not a boolean"),
+        (Number("1e400"), BOOLEAN, None, "not a boolean"),
+        ("maybe", BOOLEAN, None, "not a boolean"),
+        ("2", BOOLEAN, None, "not a boolean"),
+        ("", BOOLEAN, None, "not a boolean"),
+        # instants
+        ("2026-11-02", TIMESTAMP, moment("2026-11-02T00:00:00Z"), best(TIMESTAMP)),
+        ("2026/11/02", TIMESTAMP, moment("2026-11-02T00:00:00Z"), best(TIMESTAMP)),
+        ("2026-11/02", TIMESTAMP, None, "not a timestamp"),
+        ("2026-11-02 10:00:00", TIMESTAMP, moment("2026-11-02T10:00:00Z"), best(TIMESTAMP)),
+        ("2020-01-15 14:57:24.898", TIMESTAMP, moment("2020-01-15T14:57:24.898Z"), best(TIMESTAMP)),
+        ("2020-01-15 14:57:24,898", TIMESTAMP, moment("2020-01-15T14:57:24.898Z"), best(TIMESTAMP)),
+        ("2026-11-02 10:00", TIMESTAMP, moment("2026-11-02T10:00:00Z"), best(TIMESTAMP)),
+        ("2026-11-02 10:00:00 UTC", TIMESTAMP, moment("2026-11-02T10:00:00Z"), best(TIMESTAMP)),
+        ("2026-11-02 10:00:00 +0100", TIMESTAMP, moment("2026-11-02T09:00:00Z"), best(TIMESTAMP)),
+        ("2026-11-02t10:00:00z", TIMESTAMP, moment("2026-11-02T10:00:00Z"), best(TIMESTAMP)),
+        (" 2026-11-02T10:00:00Z ", TIMESTAMP, moment("2026-11-02T10:00:00Z"), best(TIMESTAMP)),
+        ("Mon, 02 Nov 2026 10:00:00 GMT", TIMESTAMP, moment("2026-11-02T10:00:00Z"), best(TIMESTAMP)),
+        ("2 Nov 2026 10:00 +0100", TIMESTAMP, moment("2026-11-02T09:00:00Z"), best(TIMESTAMP)),
+        (
+            "Mon Nov 02 2026 10:00:00 GMT+0100 (Central European Standard Time)",
+            TIMESTAMP,
+            moment("2026-11-02T09:00:00Z"),
+            best(TIMESTAMP),
+        ),
+        ("Mon, 31 Feb 2026 10:00:00 GMT", TIMESTAMP, None, "not a timestamp"),
+        ("1 Jan 0001 00:00:00 +0100", TIMESTAMP, None, "not a timestamp"),
+        (1795262400, TIMESTAMP, moment("2026-11-21T12:00:00Z"), best(TIMESTAMP)),
+        (1795262400123, TIMESTAMP, moment("2026-11-21T12:00:00.123Z"), best(TIMESTAMP)),
+        (Number("1795262400.5"), TIMESTAMP, moment("2026-11-21T12:00:00.5Z"), best(TIMESTAMP)),
+        ("1795262400", TIMESTAMP, moment("2026-11-21T12:00:00Z"), best(TIMESTAMP)),
+        (10**8, TIMESTAMP, moment("1973-03-03T09:46:40Z"), best(TIMESTAMP)),
+        (10**8 - 1, TIMESTAMP, None, "not a timestamp"),
+        (10**11 - 1, TIMESTAMP, moment("5138-11-16T09:46:39Z"), best(TIMESTAMP)),
+        (10**11, TIMESTAMP, moment("1973-03-03T09:46:40Z"), best(TIMESTAMP)),
+        (10**14 - 1, TIMESTAMP, moment("5138-11-16T09:46:39.999Z"), best(TIMESTAMP)),
+        (10**14, TIMESTAMP, None, "not a timestamp"),
+        (20261102, TIMESTAMP, None, "not a timestamp"),
+        (-1795262400, TIMESTAMP, None, "not a timestamp"),
+        ("02.11.2026", TIMESTAMP, None, "not a timestamp"),
+        ("11/02/2026", TIMESTAMP, None, "not a timestamp"),
+        ("2026-02-30", TIMESTAMP, None, "not a timestamp"),
+        ("2026-11-02 25:00:00", TIMESTAMP, None, "not a timestamp"),
+        ("yesterday", TIMESTAMP, None, "not a timestamp"),
+        (True, TIMESTAMP, None, "not a timestamp"),
+    ],
+)
+def test_a_value_is_read_as_it_is_plainly_meant(value: Any, target: ColumnType, cell: Any, reason: str | None) -> None:
+    typed = column(value)
+    ((got, misfits),) = cells_and_misfits(BEST_EFFORT.cast(typed, target))
+    assert got == cell
+    assert type(got) is type(cell)
+    assert misfits == ([(value_text(typed.kind, typed.values[0].as_py()), reason)] if reason else [])
+
+
+@pytest.mark.parametrize("target", ColumnType)
+@given(values=COLUMNS)
+def test_best_effort_changes_no_cell_that_exact_casts_fill(target: ColumnType, values: list[Any]) -> None:
+    for typed in by_kind(values):
+        exact, best_effort = (list(cells_and_misfits(casts.cast(typed, target))) for casts in (EXACT, BEST_EFFORT))
+        for (cell, misfits), other in zip(exact, best_effort, strict=True):
+            assert cell is None or (cell, misfits) == other
+
+
+@given(st.text("0123456789+-.,eE:/ TZGMUtz", max_size=30) | texts())
+def test_whatever_a_text_looks_like_it_is_read_or_left_alone(text: str) -> None:
+    for target in ColumnType:
+        made = BEST_EFFORT.cast(Typed(Kind.TEXT, pa.array([text])), target)
+        assert made.misfits or made.values[0].is_valid

@@ -113,7 +113,8 @@ def test_a_first_sync(lake: Lake) -> None:
         FileCount(raw(1), 1, 0, 0, 0, None, None, "", error="it ends too early"),
         FileCount(raw(2), 3, 2, 1, 0, 5, 6, "r2"),
     ]
-    staged = Staged(files=counts, quarantine=["stage/bad0", "stage/bad1"], refused_tables=Counter(track_late=1))
+    bad, late, dropped = ["stage/bad0", "stage/bad1"], Counter(track_late=1), Counter({"dropped table": 1})
+    staged = Staged(files=counts, quarantine=bad, refused_tables=late, blocked_by=dropped)
     kept = Kept(
         files={0: Count(3, 4, 0, 10), 2: Count(2, 0, 0, 5)},
         routes={("page",): Count(5, 3, 0, 15), ("track_copy",): Count(0, 1, 0, 0)},
@@ -173,6 +174,7 @@ def test_a_first_sync(lake: Lake) -> None:
         "rescued": 4,
         "data_files": 3,
         "bytes": 3003,
+        "blocked_by": {"dropped table": 1},
         "failed_files": [{"file": "raw/1.gz", "error": "it ends too early"}],
         "notices": whole["notices"],
     }

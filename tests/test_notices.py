@@ -93,7 +93,7 @@ CASES: dict[str, tuple[dict[str, Any], list[str]]] = {
     "a rescued value": ({"published": rescued(1)}, ["1 value did not fit its column; see _rescued_data"]),
     "rescued values": ({"published": rescued(3)}, ["3 values did not fit their columns; see _rescued_data"]),
     "a dropped table": (
-        {"books": {"blocked": 1}},
+        {"staged": Staged(blocked_by=Counter({"dropped table": 1, "not selected": 5}))},
         ["1 line of dropped tables left out; see `eventlake drop --list`"],
     ),
     "no room at all": (

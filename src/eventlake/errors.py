@@ -5,6 +5,7 @@
     │   ├── InvalidSettingsError   a setting is missing or not allowed; below it, what about it
     │   ├── NotFoundError          a name that does not exist was asked for
     │   ├── PermissionMissingError the program may not do what it must; below it, which right is missing
+    │   ├── VersionMismatchError   what runs here and what runs there do not go together
     │   ├── NoSpaceError           the disk is full
     │   ├── UnknownLakeError       the database does not know what is in the lake
     │   └── DamagedError           a file is not what it was when it was written
@@ -93,6 +94,12 @@ class ListDeniedError(PermissionMissingError):
     code = "insufficient_permissions.list_bucket"
 
 
+class SignInDeniedError(PermissionMissingError):
+    """Whoever is asked does not believe who this is."""
+
+    code = "insufficient_permissions.sign_in"
+
+
 class SubmitDeniedError(PermissionMissingError):
     code = "insufficient_permissions.submit_job"
 
@@ -117,6 +124,12 @@ class CatalogLimitError(SetupError):
     """A catalog has as many tables, partitions or versions as it may have."""
 
     code = "catalog_limit"
+
+
+class VersionMismatchError(SetupError):
+    """Python or Spark on the other side is of a version that does not go together with the one here."""
+
+    code = "version_mismatch"
 
 
 class NoSpaceError(SetupError):

@@ -4,16 +4,16 @@ import os
 import secrets
 import time
 import tomllib
-from collections.abc import Mapping
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Self, cast
 
 import sqlalchemy as sa
-from pydantic import ValidationError
 
+from eventlake.catalog import choice
 from eventlake.catalog.base import Catalog
 from eventlake.catalog.embedded import EmbeddedCatalog
+from eventlake.catalog.mirrored import MirroredCatalog
 from eventlake.control import database
 from eventlake.control.admission import Admission
 from eventlake.control.alerts import Alerts
@@ -30,17 +30,21 @@ from eventlake.control.settings import DIALECTS
 from eventlake.control.sources import Sources
 from eventlake.errors import ConfigurationError, InvalidSettingsError, NotFoundError
 from eventlake.lake.layout import Folders
-from eventlake.settings import DEFAULT_LAKE, S3_ROOT, GlueCatalogSettings, LakeSettings, Settings, StorageSettings
-from eventlake.settings_mistakes import mistakes
+from eventlake.settings import DEFAULT_LAKE, LakeSettings, Settings
+from eventlake.settings.file import CONFIG as CONFIG  # noqa: PLC0414 - whoever asks for a workspace asks for it
+from eventlake.settings.file import TEMPLATE
+from eventlake.settings.file import read_settings as read_settings  # noqa: PLC0414
+from eventlake.settings.storage import ABFSS_ROOT, S3_ROOT, StorageSettings, is_on_azure
 from eventlake.storage import private
 from eventlake.storage.base import Storage
 from eventlake.storage.local import LocalStorage
 
 if TYPE_CHECKING:
     from eventlake.catalog.glue import GlueCatalog
+    from eventlake.catalog.hive import HiveCatalog
     from eventlake.control.people import People
-
-CONFIG = "eventlake.toml"
+    from eventlake.control.regulations import Regulations
+    from eventlake.control.suppressions import Suppressions
 
 
 class Clock:
@@ -52,17 +56,6 @@ class Clock:
     def now(self) -> int:
         """Microseconds since 1970."""
         return self.now_ns() // 1000
-
-
-def read_settings(values: Mapping[str, Any], where: str) -> Settings:
-    """Settings from a file or from values; `where` they are is for the message."""
-    try:
-        return Settings(**values)
-    except ValidationError as error:
-        what = "file" if where == CONFIG else "setting"
-        raise ConfigurationError(
-            f"{where}: {mistakes(error)}", fix=f"correct the {what} or the EVENTLAKE_… variable"
-        ) from error
 
 
 class Workspace:
@@ -83,7 +76,7 @@ class Workspace:
         private.make_folder(folder)
         private.make_file(config)
         chosen = "" if dialect == "segment" else f'dialect = "{dialect}"\n'
-        config.write_text(_TEMPLATE.format(workspace_id=secrets.token_hex(8), dialect=chosen))
+        config.write_text(TEMPLATE.format(workspace_id=secrets.token_hex(8), dialect=chosen))
         return cls.open(folder)
 
     @classmethod
@@ -104,7 +97,7 @@ class Workspace:
         """Two lakes in one place would write each other's tables."""
         seen: dict[str, str] = {}
         for name, lake in self.settings.all_lakes.items():
-            root = self._full(lake.root)
+            root = self._full(lake.address)
             if root in seen:
                 raise ConfigurationError(
                     f"{CONFIG}: the lakes {seen[root]} and {name} are both in {root}", fix="give each a root of its own"
@@ -117,7 +110,11 @@ class Workspace:
     def storage_of(self, settings: StorageSettings) -> Storage:
         if "://" not in settings.root:
             return LocalStorage(self._full(settings.root), timeout=settings.timeout)
-        from eventlake.storage.s3 import S3Options, S3Storage  # noqa: PLC0415 - most lakes are in folders
+        if is_on_azure(settings.root):
+            from eventlake.storage.adls import AzureStorage  # noqa: PLC0415 - most lakes are in folders
+
+            return AzureStorage(settings.address, settings.azure.options, timeout=settings.timeout)
+        from eventlake.storage.s3 import S3Options, S3Storage  # noqa: PLC0415
 
         options = S3Options(**settings.s3.model_dump(), aws=settings.aws.options)
         return S3Storage(settings.root, options, timeout=settings.timeout)
@@ -194,6 +191,18 @@ class Workspace:
     def collected(self) -> Collected:
         return Collected(self.engine)
 
+    @cached_property
+    def suppressions(self) -> "Suppressions":
+        from eventlake.control.suppressions import Suppressions  # noqa: PLC0415 - numpy takes its time to load
+
+        return Suppressions(self.engine, self.clock.now)
+
+    @cached_property
+    def regulations(self) -> "Regulations":
+        from eventlake.control.regulations import Regulations  # noqa: PLC0415
+
+        return Regulations(self.engine, self.suppressions, self.clock.now)
+
 
 class Lake:
     """A place where tables live, with the books of what is in it."""
@@ -220,6 +229,11 @@ class Lake:
         return DIALECTS[self.settings.dialect].folders
 
     @property
+    def schema_files(self) -> str | None:
+        """The folder with a file for each table that tells its columns: Segment has one on Azure, and nowhere else."""
+        return "staging" if is_on_azure(self.settings.root) and self.settings.dialect == "segment" else None
+
+    @property
     def connections(self) -> list[Connection]:
         """The connections whose tables are here."""
         return self.workspace.connections.of_lake(self.name)
@@ -231,32 +245,38 @@ class Lake:
     @property
     def where(self) -> dict[str, str]:
         """What reports tell of the place, with Segment's names."""
-        bucket = S3_ROOT.fullmatch(self.settings.root)
-        runner = self.settings.runner
-        cluster = runner.cluster_id if runner.kind == "emr" else None
-        return ({"s3_bucket": bucket["bucket"]} if bucket else {}) | ({"emr_cluster_id": cluster} if cluster else {})
+        told: dict[str, str] = {}
+        if bucket := S3_ROOT.fullmatch(self.settings.address):
+            told["s3_bucket"] = bucket["bucket"]
+        if container := ABFSS_ROOT.fullmatch(self.settings.address):
+            told |= {f"azure_storage_{name}": container[name] for name in ("account", "container")}
+        if self.settings.runner.kind == "emr":
+            told["emr_cluster_id"] = self.settings.runner.cluster_id
+        return told
 
     @cached_property
     def catalog(self) -> Catalog:
         embedded = EmbeddedCatalog(self.workspace.engine, self.name)
-        if self.settings.catalog.kind != "glue":
-            return embedded
-        from eventlake.catalog.mirrored import MirroredCatalog  # noqa: PLC0415 - only lakes on AWS have one
-
-        return MirroredCatalog(embedded, self.glue)
+        return MirroredCatalog(embedded, self.shown_in) if self.shown_in else embedded
 
     @cached_property
-    def glue(self) -> "GlueCatalog":
-        from eventlake.catalog.glue import GlueCatalog  # noqa: PLC0415
-
-        chosen = self.settings.catalog
-        return GlueCatalog(
-            self.settings.aws.options,
-            self.settings.root,
+    def shown_in(self) -> "GlueCatalog | HiveCatalog | None":
+        """The catalog that shows the tables to others."""
+        return choice.shown_in(
+            self.settings,
+            self.storage.root,
             lambda: {one.source.id: one.database for one in self.connections},
-            catalog_id=chosen.catalog_id if isinstance(chosen, GlueCatalogSettings) else None,
-            folders=self.folders,
+            self.folders,
         )
+
+    @property
+    def glue(self) -> "GlueCatalog":
+        """The same, where it is known that it is Glue."""
+        return cast("GlueCatalog", self.shown_in)
+
+    @property
+    def hive(self) -> "HiveCatalog":
+        return cast("HiveCatalog", self.shown_in)
 
     @cached_property
     def runs(self) -> Runs:
@@ -277,18 +297,3 @@ class Lake:
     @cached_property
     def admission(self) -> Admission:
         return Admission(self.workspace.engine, self.name)
-
-
-_TEMPLATE = """\
-# Settings of this eventlake workspace. Every value can be overridden by an environment variable,
-# for example EVENTLAKE_SPARK__MASTER=spark://host:7077.
-workspace_id = "{workspace_id}"
-# database = "sqlite:///eventlake.db"
-
-[lake]
-root = "lake"
-{dialect}
-[spark]
-master = "local[*]"
-# conf = {{ "spark.executor.memory" = "4g" }}
-"""

@@ -11,9 +11,10 @@ from contextlib import closing
 from email.message import EmailMessage
 from email.utils import formatdate, make_msgid
 
+from eventlake.azure.vault import revealed
 from eventlake.control.alerts import Alert
 from eventlake.events import instants
-from eventlake.settings_serve import (
+from eventlake.settings.serve import (
     ChannelSettings,
     EmailChannelSettings,
     SlackChannelSettings,
@@ -40,7 +41,7 @@ def send(channel: ChannelSettings, alert: Alert, console: str) -> None:
                 _post_signed(channel, alert, link)
             case SlackChannelSettings():
                 text = f"*{_escaped(alert.subject)}*\n{_escaped(alert.body)}\n<{link}>"
-                _post(channel.url.get_secret_value(), json.dumps({"text": text}).encode(), {})
+                _post(revealed(channel.url), json.dumps({"text": text}).encode(), {})
     except smtplib.SMTPAuthenticationError as error:
         raise NotDeliveredError(f"the mail server refuses the name or the password ({error.smtp_code})") from None
     except smtplib.SMTPResponseException as error:
@@ -71,15 +72,15 @@ def _mail(channel: EmailChannelSettings, alert: Alert, link: str) -> None:
         if channel.security == "starttls":
             server.starttls(context=context)
         if channel.user:
-            server.login(channel.user, channel.password.get_secret_value() if channel.password else "")
+            server.login(channel.user, revealed(channel.password) if channel.password else "")
         server.send_message(message)
 
 
 def _post_signed(channel: WebhookChannelSettings, alert: Alert, link: str) -> None:
     told = alert._asdict() | {"kind": alert.kind.value, "at": instants.to_text(alert.at), "link": link}
     body = json.dumps(told).encode()
-    secret = channel.secret.get_secret_value() if channel.secret else None
-    _post(channel.url.get_secret_value(), body, {SIGNATURE: signature(secret, body)} if secret else {})
+    secret = revealed(channel.secret) if channel.secret else None
+    _post(revealed(channel.url), body, {SIGNATURE: signature(secret, body)} if secret else {})
 
 
 def signature(secret: str, body: bytes) -> str:

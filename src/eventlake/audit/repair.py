@@ -15,7 +15,7 @@ from eventlake.sync.run import run
 from eventlake.workspace import Lake, Workspace
 
 _OF_INDEX = {"index_file_gone", "index_file_damaged", "index_file_changed"}
-_OF_CATALOG = {"table_missing", "partition_missing", "partition_empty", "not_in_glue"}
+_OF_CATALOG = {"table_missing", "partition_missing", "partition_empty", "not_in_glue", "not_in_hive"}
 _OF_REPORTS = {"report_gone", "report_changed"}
 
 

@@ -19,7 +19,9 @@ from eventlake.control.runs import Run
 from eventlake.control.settings import as_stored
 from eventlake.errors import DamagedError, InvalidSettingsError
 from eventlake.events.envelope import CALLS
+from eventlake.events.suppression import Suppressed
 from eventlake.lake.layout import DatePartition
+from eventlake.lake.policy_files import folder_of, number_of
 from eventlake.lake.segment import TableNaming
 from eventlake.reports import report
 from eventlake.runners.base import Progress, no_progress
@@ -81,8 +83,17 @@ def _restored(lake: Lake, source_id: str, progress: Progress) -> Restored:
             lake.ledger.set_last_run(source_id, bases[run_of(last)])
         lake.workspace.connections.put_back(connection)  # a rebuild among them had brought its own settings
         lake.runs.restore(runs.values())
+        _suppress(lake, source_id)
     rows = sum(file.rows for file in lake.ledger.data_files(source_id))
     return Restored(connection, len(runs), len(catalog.tables(source_id)), rows, noted is None, len(done) < len(paths))
+
+
+def _suppress(lake: Lake, source_id: str) -> None:
+    """Put those back on the list whose events runs left out. The lake has their hashes, which is enough to go on."""
+    paths = [file.path for file in lake.storage.files(folder_of(lake.folders, source_id)) if number_of(file.path) >= 0]
+    if paths:
+        newest = max(paths, key=number_of)
+        lake.workspace.suppressions.restore(source_id, Suppressed.unpacked(lake.storage.read(newest)))
 
 
 _ENDS = ("finished", "failed")

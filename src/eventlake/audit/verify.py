@@ -123,7 +123,7 @@ class _Checks:
             for values in sorted(known - filled) if table.table_key != dialect.discards else ():
                 yield Finding("partition_empty", f"{table.database}.{table.name}", "/".join(values))
         for name, problem in self._lake.catalog.not_shown(self._connection.source.id):
-            yield Finding("not_in_glue", name, problem)
+            yield Finding(f"not_in_{self._lake.settings.catalog.kind}", name, problem)
 
     def messages(self) -> Iterator[Finding]:
         """Partitions whose rows are not those of the index, and an index that is not what was loaded."""

@@ -87,5 +87,5 @@ class Catalog(Protocol):
     def not_shown(self, source_id: str) -> list[tuple[str, str]]:
         """Tables of a source that are not shown elsewhere as they should be, and what is wrong with them."""
 
-    def register_report(self, source_id: str, day: str) -> None:
-        """A report of this source was written that day."""
+    def register_report(self, source_id: str, day: str, run_id: str) -> None:
+        """The report of a run of this source was written that day."""

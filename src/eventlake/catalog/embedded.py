@@ -223,7 +223,7 @@ class EmbeddedCatalog:
         del source_id  # what this catalog has is shown by itself
         return []
 
-    def register_report(self, source_id: str, day: str) -> None:
+    def register_report(self, source_id: str, day: str, run_id: str) -> None:
         """Queries find reports by themselves."""
 
     @property

@@ -5,15 +5,15 @@ read again. Partitions that are there already stay as they are.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
-from typing import Any, TypeVar
+from typing import Any
 
 from eventlake.aws.refusals import PAST_A_LIMIT, code_of
 from eventlake.aws.service import Service
 from eventlake.aws.session import AwsOptions
-from eventlake.catalog import glue_tables
+from eventlake.catalog import described, glue_tables
 from eventlake.catalog.base import SYSTEM_DATABASE, Among, CatalogTable, SchemaEvent, TableChange
-from eventlake.catalog.glue_tables import Described
+from eventlake.catalog.described import Described
+from eventlake.catalog.spread import in_parts, within_limits
 from eventlake.errors import CatalogLimitError, InvalidSettingsError, TransientError
 from eventlake.lake.layout import RUDDERSTACK, SEGMENT, Folders
 
@@ -22,14 +22,15 @@ _ATTEMPTS = 10  # to change a table that others change as well
 # What Glue takes in one call.
 _DELETED_AT_ONCE = 25
 
-_GONE, _THERE, _OVERTAKEN = "EntityNotFoundException", "AlreadyExistsException", "ConcurrentModificationException"
+GONE, THERE, _OVERTAKEN = "EntityNotFoundException", "AlreadyExistsException", "ConcurrentModificationException"
 
-Item = TypeVar("Item")
 Values = tuple[str, ...]
 
 
 class GlueCatalog:
     """A `Catalog` in Glue; `databases` tells which of the account's are ours to look at, by source."""
+
+    title = "Glue"
 
     def __init__(
         self,
@@ -41,7 +42,7 @@ class GlueCatalog:
         folders: Folders = SEGMENT,
     ) -> None:
         self._glue = Service(
-            "glue", options, for_the_caller=(_GONE, _THERE, _OVERTAKEN), max_pool_connections=2 * _AT_ONCE
+            "glue", options, for_the_caller=(GONE, THERE, _OVERTAKEN), max_pool_connections=2 * _AT_ONCE
         )
         self._root = root.rstrip("/")
         self._databases = databases
@@ -49,7 +50,7 @@ class GlueCatalog:
         self._is_rudderstack = folders is RUDDERSTACK
         self._account = {"CatalogId": catalog_id} if catalog_id else {}
 
-    def _ask(self, method: str, **asked: Any) -> Any:
+    def ask(self, method: str, **asked: Any) -> Any:
         """Carry out one call. An answer that says that a thing is or is not there is for the caller."""
         place = ".".join(str(asked[key]) for key in ("DatabaseName", "TableName", "Name") if key in asked)
         return self._glue.ask(method, f"{method} {place}".strip() + " in Glue", **self._account, **asked)
@@ -57,7 +58,7 @@ class GlueCatalog:
     def _pages(self, method: str, key: str, **asked: Any) -> Iterator[Described]:
         token: dict[str, str] = {}
         while True:
-            page = self._ask(method, **asked, **token)
+            page = self.ask(method, **asked, **token)
             yield from page[key]
             if not page.get("NextToken"):
                 return
@@ -67,27 +68,27 @@ class GlueCatalog:
         try:
             found = list(self._pages("get_tables", "TableList", DatabaseName=database))
         except Exception as error:
-            if code_of(error) != _GONE:
+            if code_of(error) != GONE:
                 raise
             self.make_database(database)
             return frozenset()
-        return frozenset(table["Name"] for table in found if not glue_tables.is_ours(table, self._root))
+        return frozenset(table["Name"] for table in found if not described.is_ours(table, self._root))
 
     def make_database(self, database: str) -> bool:
         """Make a database, without asking for it first: not everybody may ask. Whether there was none before."""
         # Lake Formation wants the location that the tables have in common.
         wanted = {"Name": database, "LocationUri": f"{self._root}/{self._folders.data.partition('/')[0]}/"}
         try:
-            self._ask("create_database", DatabaseInput=wanted)
+            self.ask("create_database", DatabaseInput=wanted)
         except Exception as error:
-            if code_of(error) != _THERE:
+            if code_of(error) != THERE:
                 raise
             return False
         return True
 
     def drop_database(self, database: str) -> None:
         """Remove a database that has no tables."""
-        self._ask("delete_database", Name=database)
+        self.ask("delete_database", Name=database)
 
     def _tables(self, database: str, name: str | None = None) -> list[Described]:
         """The tables of a database, or those whose names are like one."""
@@ -95,20 +96,14 @@ class GlueCatalog:
         try:
             return list(self._pages("get_tables", "TableList", DatabaseName=database, **like))
         except Exception as error:
-            if code_of(error) != _GONE:
+            if code_of(error) != GONE:
                 raise
             return []
 
     def tables(self, source_id: str | None = None) -> list[CatalogTable]:
         wanted = {name for source, name in self._databases().items() if source_id in (None, source)}
-        found = [
-            glue_tables.catalog_table(table, self._root)
-            for database in sorted(wanted)
-            for table in self._tables(database)
-            if glue_tables.is_ours(table, self._root) and glue_tables.is_complete(table)
-        ]
-        ours = [table for table in found if source_id in (None, table.source_id)]
-        return sorted(ours, key=lambda table: (table.database, table.name))
+        found = (table for database in sorted(wanted) for table in self._tables(database))
+        return described.ours(found, self._root, source_id)
 
     def partitions(self, database: str, table: str, among: Among = None) -> list[Values]:
         try:
@@ -116,72 +111,57 @@ class GlueCatalog:
             pages = self._pages("get_partitions", "Partitions", **place, ExcludeColumnSchema=True)
             found = [tuple(partition["Values"]) for partition in pages]
         except Exception as error:
-            if code_of(error) != _GONE:
+            if code_of(error) != GONE:
                 raise
             return []
         return sorted(found if among is None else set(found).intersection(among))
 
     def history(self, database: str, table: str) -> list[SchemaEvent]:
         found = self._table(database, table)
-        return glue_tables.history(found) if found else []
+        return described.history(found) if found else []
 
     def _table(self, database: str, table: str) -> Described | None:
         if self._is_rudderstack:  # whose rights are to list tables, not to ask for one
             return next((found for found in self._tables(database, table) if found["Name"] == table), None)
         try:
-            found: Described = self._ask("get_table", DatabaseName=database, Name=table)["Table"]
+            found: Described = self.ask("get_table", DatabaseName=database, Name=table)["Table"]
         except Exception as error:
-            if code_of(error) != _GONE:
+            if code_of(error) != GONE:
                 raise
             return None
         return found
 
     def apply(self, changes: Sequence[TableChange], *, run_id: str, at: int) -> list[str]:
-        with ThreadPoolExecutor(_AT_ONCE) as pool:
-            told = list(pool.map(lambda change: self._apply_within_limits(change, run_id, at), changes))
-        return [refused for refused in told if refused]
-
-    def _apply_within_limits(self, change: TableChange, run_id: str, at: int) -> str | None:
-        """Change a table; what a limit did not let in, which must not keep other tables out."""
-        try:
-            self._apply(change, run_id, at)
-        except CatalogLimitError as error:
-            return f"{change.database}.{change.table} is not as it should be in Glue: {error.problem}"
-        return None
+        return within_limits(changes, lambda change: self._apply(change, run_id, at), "Glue", threads=_AT_ONCE)
 
     def _apply(self, change: TableChange, run_id: str, at: int) -> None:
         def changed(table: Described | None) -> Described:
             location = f"{self._root}/{change.location}"
-            types = glue_tables.RUDDERSTACK_TYPES if self._is_rudderstack else glue_tables.SEGMENT_TYPES
-            return glue_tables.changed(table, change, location, run_id=run_id, at=at, types=types)
+            types = described.RUDDERSTACK_TYPES if self._is_rudderstack else described.SEGMENT_TYPES
+            now = glue_tables.as_input(table) if table else None
+            return described.changed(now, change, location, run_id=run_id, at=at, types=types, marks=glue_tables.MARKS)
 
         place = {"DatabaseName": change.database, "TableName": change.table}
         before = self._own_table(change)
         # Partitions come first: the table still shows that this was not finished, should it end here.
-        if before and (change.anew or glue_tables.is_retyped(before, changed(before))):
+        if before and (change.anew or described.is_retyped(before, changed(before))):
             self._change_partitions(place, before, changed(before), set(change.partitions) if change.anew else None)
         table = self._write(change.database, change.table, changed)
-        for part in _parts(change.partitions, glue_tables.partitions_at_once(table)):
-            inputs = [glue_tables.partition(table, values) for values in part]
-            self._no_errors(self._ask("batch_create_partition", **place, PartitionInputList=inputs))
-        if not glue_tables.is_complete(table):
-            self._write(change.database, change.table, glue_tables.completed)
+        for part in in_parts(change.partitions, glue_tables.partitions_at_once(table)):
+            inputs = [described.partition(table, values) for values in part]
+            self._no_errors(self.ask("batch_create_partition", **place, PartitionInputList=inputs))
+        if not described.is_complete(table):
+            self._write(
+                change.database, change.table, lambda found: described.completed(glue_tables.as_input(found or {}))
+            )
 
     def described(self, database: str) -> dict[str, tuple[tuple[str, ...], dict[str, str]]]:
         """The tables of a database in this lake: by location, their partition keys and the types of their columns."""
-        return glue_tables.by_location(self._tables(database), self._root)
+        return described.by_location(self._tables(database), self._root)
 
     def _own_table(self, change: TableChange) -> Described | None:
-        database, table = change.database, change.table
-        found = self._table(database, table)
-        is_ours = found is not None and glue_tables.is_ours(found, self._root)
-        if change.adopted and not is_ours:
-            return found
-        if found and (not is_ours or glue_tables.source_of(found) != change.source_id):
-            raise InvalidSettingsError(
-                f"{database}.{table} in Glue was not made by this lake for this source",
-                fix="two must not write to one table: choose another database, or drop that table in Glue",
-            )
+        found = self._table(change.database, change.table)
+        described.refuse_foreign(found, change, self._root, "Glue")
         return found
 
     def _change_partitions(
@@ -189,19 +169,19 @@ class GlueCatalog:
     ) -> None:
         """Give partitions the table's new types, which Athena compares, and its place; delete those not wanted."""
         there = self.partitions(place["DatabaseName"], place["TableName"])
-        if glue_tables.keys_of(before) != glue_tables.keys_of(table):
+        if described.keys_of(before) != described.keys_of(table):
             wanted = set()
         kept = [values for values in there if wanted is None or values in wanted]
         gone = [values for values in there if wanted is not None and values not in wanted]
-        for part in _parts(kept, glue_tables.partitions_at_once(table)):
+        for part in in_parts(kept, glue_tables.partitions_at_once(table)):
             entries = [
-                {"PartitionValueList": list(values), "PartitionInput": glue_tables.partition(table, values)}
+                {"PartitionValueList": list(values), "PartitionInput": described.partition(table, values)}
                 for values in part
             ]
-            self._no_errors(self._ask("batch_update_partition", **place, Entries=entries))
-        for part in _parts(gone, _DELETED_AT_ONCE):
+            self._no_errors(self.ask("batch_update_partition", **place, Entries=entries))
+        for part in in_parts(gone, _DELETED_AT_ONCE):
             values = [{"Values": list(values)} for values in part]
-            self._no_errors(self._ask("batch_delete_partition", **place, PartitionsToDelete=values))
+            self._no_errors(self.ask("batch_delete_partition", **place, PartitionsToDelete=values))
 
     def _write(self, database: str, table: str, change: Callable[[Described | None], Described]) -> Described:
         """Make or change a table; what it is now, as Glue takes it."""
@@ -214,10 +194,10 @@ class GlueCatalog:
                     self._create_table(database, place)
                 elif new != glue_tables.as_input(found):
                     # Glue keeps the old version if more than new columns came.
-                    is_larger = not glue_tables.is_retyped(found, new)
-                    self._ask("update_table", **place, VersionId=found["VersionId"], SkipArchive=is_larger)
+                    is_larger = not described.is_retyped(found, new)
+                    self.ask("update_table", **place, VersionId=found["VersionId"], SkipArchive=is_larger)
             except Exception as error:
-                if code_of(error) not in (_OVERTAKEN, _THERE):
+                if code_of(error) not in (_OVERTAKEN, THERE):
                     raise
                 continue
             return new
@@ -227,12 +207,12 @@ class GlueCatalog:
 
     def _create_table(self, database: str, place: dict[str, Any]) -> None:
         try:
-            self._ask("create_table", **place)
+            self.ask("create_table", **place)
         except Exception as error:
-            if code_of(error) != _GONE:
+            if code_of(error) != GONE:
                 raise
             self.make_database(database)
-            self._ask("create_table", **place)
+            self.ask("create_table", **place)
 
     def _no_errors(self, answer: Described) -> None:
         """Raise what was wrong with a part of a batch; that a thing is there, or is not any more, is right."""
@@ -240,24 +220,25 @@ class GlueCatalog:
             detail = error.get("ErrorDetail", {})
             if detail.get("ErrorCode") == PAST_A_LIMIT:
                 raise CatalogLimitError(f"Glue refused a partition: {detail}", fix="ask AWS for a higher limit")
-            if detail.get("ErrorCode") not in (_THERE, _GONE):
+            if detail.get("ErrorCode") not in (THERE, GONE):
                 raise TransientError(f"Glue refused a partition: {detail}", fix="run it again")
 
     def drop(self, database: str, table: str) -> None:
         found = self._table(database, table)
-        if found is None or not glue_tables.is_ours(found, self._root):
+        if found is None or not described.is_ours(found, self._root):
             return  # there is none, or it is somebody else's
         try:
-            self._ask("delete_table", DatabaseName=database, Name=table)
+            self.ask("delete_table", DatabaseName=database, Name=table)
         except Exception as error:
-            if code_of(error) != _GONE:
+            if code_of(error) != GONE:
                 raise
 
     def not_shown(self, source_id: str) -> list[tuple[str, str]]:
         del source_id  # what this catalog has is shown by itself
         return []
 
-    def register_report(self, source_id: str, day: str) -> None:
+    def register_report(self, source_id: str, day: str, run_id: str) -> None:
+        del run_id  # all reports of a day are one partition
         if self._is_rudderstack:
             return  # nobody looks for it there, and it would take further rights
         reports = self._folders.reports
@@ -269,15 +250,15 @@ class GlueCatalog:
                 glue_tables.as_input(found) if found else {**glue_tables.REPORTS, "StorageDescriptor": storage}
             ),
         )
-        if glue_tables.keys_of(table) != glue_tables.keys_of(glue_tables.REPORTS) or (
+        if described.keys_of(table) != described.keys_of(glue_tables.REPORTS) or (
             table["StorageDescriptor"].get("Location") != storage["Location"]
         ):
             return  # it is Segment's own, or another lake's: reports are files, and one of them can be shown here
-        entry = glue_tables.partition(table, (source_id, day))
+        entry = described.partition(table, (source_id, day))
         # Segment's folders are in another order, and called otherwise, than the keys of the table.
         entry["StorageDescriptor"]["Location"] = f"{self._root}/{reports}/day={day}/source={source_id}"
         place = {"DatabaseName": SYSTEM_DATABASE, "TableName": "sync_reports"}
-        self._no_errors(self._ask("batch_create_partition", **place, PartitionInputList=[entry]))
+        self._no_errors(self.ask("batch_create_partition", **place, PartitionInputList=[entry]))
 
     def trim_versions(self, database: str, table: str, *, keep: int) -> int:
         """Delete all versions of a table but the newest; how many those were."""
@@ -289,10 +270,5 @@ class GlueCatalog:
         found = [version["VersionId"] for version in self._pages("get_table_versions", "TableVersions", **place)]
         old = sorted(found, key=int, reverse=True)[keep:]
         for version in old:
-            self._ask("delete_table_version", **place, VersionId=version)
+            self.ask("delete_table_version", **place, VersionId=version)
         return len(old)
-
-
-def _parts(items: Sequence[Item], size: int) -> Iterator[Sequence[Item]]:
-    for start in range(0, len(items), size):
-        yield items[start : start + size]

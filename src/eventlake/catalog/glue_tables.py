@@ -1,32 +1,8 @@
-"""Tables as the Glue Data Catalog describes them. Pure: what to ask of Glue, given what it has."""
+"""What is special about tables in the Glue Data Catalog. Pure."""
 
-import json
-from collections.abc import Sequence
-from typing import Any, NamedTuple
+from eventlake.catalog import described
+from eventlake.catalog.described import Described
 
-from eventlake.catalog.base import CatalogTable, SchemaEvent, TableChange
-from eventlake.lake.report_columns import REPORT_COLUMNS
-from eventlake.schema.evolve import Column, TableSchema
-from eventlake.schema.types import ColumnType
-
-Described = dict[str, Any]
-"""What Glue's API takes and gives."""
-
-SOURCE = "eventlake.source_id"  # a table without it is not ours
-TABLE_KEY = "eventlake.segment_type"
-_POINTER = "eventlake.pointer"
-_HISTORY = "eventlake.history"
-_INCOMPLETE = "eventlake.incomplete"  # until all partitions that it began with are there
-
-_PARQUET = "org.apache.hadoop.hive.ql.io.parquet"
-_FORMAT: Described = {
-    "InputFormat": f"{_PARQUET}.MapredParquetInputFormat",
-    "OutputFormat": f"{_PARQUET}.MapredParquetOutputFormat",
-    "SerdeInfo": {
-        "SerializationLibrary": f"{_PARQUET}.serde.ParquetHiveSerDe",
-        "Parameters": {"serialization.format": "1"},
-    },
-}
 # What Glue takes of what it tells of a table.
 _TAKEN = (
     "Name",
@@ -43,114 +19,12 @@ _TAKEN = (
     "Parameters",
     "TargetTable",
 )
-
-_REPORT_KEYS = ("source_id", "day")
-REPORTS: Described = {
-    "Name": "sync_reports",
-    "TableType": "EXTERNAL_TABLE",
-    "Parameters": {"EXTERNAL": "TRUE", "classification": "json"},
-    "PartitionKeys": [{"Name": name, "Type": "string"} for name in _REPORT_KEYS],
-    "StorageDescriptor": {
-        "Columns": [
-            {"Name": column.name, "Type": column.hive}
-            for column in REPORT_COLUMNS
-            if column.hive and column.name not in _REPORT_KEYS
-        ],
-        "InputFormat": "org.apache.hadoop.mapred.TextInputFormat",
-        "OutputFormat": "org.apache.hadoop.hive.ql.io.HiveIgnoreKeyTextOutputFormat",
-        "SerdeInfo": {
-            "SerializationLibrary": "org.openx.data.jsonserde.JsonSerDe",
-            "Parameters": {"serialization.format": "1"},
-        },
-    },
-}
+MARKS = {"classification": "parquet"}
+REPORTS = described.reports(
+    ("source_id", "day"), "org.openx.data.jsonserde.JsonSerDe", marks={"classification": "json"}
+)
 _CREATED_AT_ONCE = 100
 _COLUMNS_AT_ONCE = 10_000  # over all partitions of a call, to keep it small: each has all columns of its table
-
-
-def is_ours(table: Described, root: str) -> bool:
-    """Whether this lake made a table: another workspace, or whoever wrote there before, may use the same database."""
-    location = table.get("StorageDescriptor", {}).get("Location", "")
-    return SOURCE in table.get("Parameters", {}) and location.startswith(f"{root}/")
-
-
-def source_of(table: Described) -> str:
-    return str(table["Parameters"][SOURCE])
-
-
-def is_complete(table: Described) -> bool:
-    return _INCOMPLETE not in table.get("Parameters", {})
-
-
-def completed(table: Described | None) -> Described:
-    now = as_input(table or {})
-    kept = {key: value for key, value in now.get("Parameters", {}).items() if key != _INCOMPLETE}
-    return {**now, "Parameters": kept}
-
-
-class Types(NamedTuple):
-    """What column types are called in Glue."""
-
-    text: str = "string"
-
-    def name(self, kind: ColumnType) -> str:
-        return self.text if kind is ColumnType.STRING else kind.value
-
-
-SEGMENT_TYPES, RUDDERSTACK_TYPES = Types(), Types("varchar(65535)")
-_NAMED = {kind.value: kind for kind in ColumnType} | dict.fromkeys(
-    ("varchar(65535)", "varchar(512)"), ColumnType.STRING
-)
-
-
-def changed(
-    table: Described | None,
-    change: TableChange,
-    location: str,
-    *,
-    run_id: str,
-    at: int,
-    types: Types = SEGMENT_TYPES,
-) -> Described:
-    """The table after a change. What people added to it stays: comments, parameters, columns of their own."""
-    now = as_input(table or {})
-    storage = dict(now.get("StorageDescriptor", {}))
-    columns = [dict(column) for column in storage.get("Columns", ())]
-    known = {column["Name"]: column for column in columns}
-    for column in change.added:
-        if column.name not in known:
-            known[column.name] = {"Name": column.name, "Type": types.name(column.type)}
-            columns.append(known[column.name])
-            _remember(known[column.name], "added", None, run_id, at)
-        known[column.name].setdefault("Parameters", {})[_POINTER] = column.pointer
-    for name, new_type in change.retyped:
-        if name in known and _NAMED.get(known[name]["Type"]) is not new_type:
-            old = known[name]["Type"]
-            known[name]["Type"] = types.name(new_type)
-            _remember(known[name], "retyped", old, run_id, at)
-    ours = {"EXTERNAL": "TRUE", "classification": "parquet"}
-    ours |= {SOURCE: change.source_id, TABLE_KEY: change.table_key}
-    if table is None and change.partitions:
-        ours[_INCOMPLETE] = "true"
-    return {
-        **now,
-        "Name": change.table,
-        "TableType": "EXTERNAL_TABLE",
-        "Parameters": {**now.get("Parameters", {}), **ours},
-        "PartitionKeys": _keys(now.get("PartitionKeys", ()), change.partition_keys),
-        "StorageDescriptor": {**storage, **_FORMAT, "Columns": columns, "Location": location},
-    }
-
-
-def _keys(current: Sequence[Described], names: Sequence[str]) -> list[Described]:
-    known = {key["Name"]: key for key in current}
-    return [known.get(name, {"Name": name, "Type": "string"}) for name in names]
-
-
-def _remember(column: Described, change: str, old_type: str | None, run_id: str, at: int) -> None:
-    parameters = column.setdefault("Parameters", {})
-    events = json.loads(parameters.get(_HISTORY, "[]"))
-    parameters[_HISTORY] = json.dumps([*events, [change, column["Type"], old_type, run_id, at]])
 
 
 def as_input(table: Described) -> Described:
@@ -158,70 +32,6 @@ def as_input(table: Described) -> Described:
     return {key: value for key, value in table.items() if key in _TAKEN}
 
 
-def types_of(table: Described) -> list[tuple[str, str]]:
-    return [(column["Name"], column["Type"]) for column in table.get("StorageDescriptor", {}).get("Columns", ())]
-
-
-def keys_of(table: Described) -> list[str]:
-    return [key["Name"] for key in table.get("PartitionKeys", ())]
-
-
-def by_location(tables: Sequence[Described], root: str) -> dict[str, tuple[tuple[str, ...], dict[str, str]]]:
-    """Tables below a root, whoever made them: by location, their partition keys and the types of their columns."""
-    found = {}
-    for table in tables:
-        location = table.get("StorageDescriptor", {}).get("Location", "").rstrip("/")
-        if location.startswith(f"{root}/"):
-            found[location.removeprefix(f"{root}/")] = (tuple(keys_of(table)), dict(types_of(table)))
-    return found
-
-
-def is_retyped(old: Described, new: Described) -> bool:
-    """Whether a column has another type than before, or the partitions other keys."""
-    types = dict(types_of(new))
-    return keys_of(old) != keys_of(new) or any(types.get(name) != kind for name, kind in types_of(old))
-
-
-def partition(table: Described, values: Sequence[str]) -> Described:
-    """A partition of a table, with the table's columns, where Hive would look for it."""
-    storage = table["StorageDescriptor"]
-    folder = "/".join(f"{key}={value}" for key, value in zip(keys_of(table), values, strict=True))
-    columns = [{"Name": name, "Type": kind} for name, kind in types_of(table)]
-    return {
-        "Values": list(values),
-        "StorageDescriptor": {**storage, "Columns": columns, "Location": f"{storage['Location']}/{folder}"},
-    }
-
-
-def catalog_table(table: Described, root: str) -> CatalogTable:
-    parameters = table["Parameters"]
-    storage = table["StorageDescriptor"]
-    return CatalogTable(
-        table["DatabaseName"],
-        table["Name"],
-        parameters[SOURCE],
-        parameters.get(TABLE_KEY, table["Name"]),
-        storage["Location"].removeprefix(f"{root}/"),
-        tuple(keys_of(table)),
-        TableSchema(
-            tuple(
-                Column(column["Name"], _NAMED[column["Type"]], column.get("Parameters", {}).get(_POINTER, ""))
-                for column in storage["Columns"]
-                if column["Type"] in _NAMED  # others are somebody else's
-            )
-        ),
-    )
-
-
-def history(table: Described) -> list[SchemaEvent]:
-    events = [
-        SchemaEvent(column["Name"], change, kind, old_type, run_id, at)
-        for column in table["StorageDescriptor"]["Columns"]
-        for change, kind, old_type, run_id, at in json.loads(column.get("Parameters", {}).get(_HISTORY, "[]"))
-    ]
-    return sorted(events, key=lambda event: (event.at, event.column))
-
-
 def partitions_at_once(table: Described) -> int:
     """How many partitions of a table one call may have."""
-    return max(1, min(_CREATED_AT_ONCE, _COLUMNS_AT_ONCE // max(1, len(types_of(table)))))
+    return max(1, min(_CREATED_AT_ONCE, _COLUMNS_AT_ONCE // max(1, len(described.types_of(table)))))

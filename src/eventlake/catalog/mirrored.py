@@ -6,17 +6,29 @@ read, and a table that got lost there comes back with the next run that writes t
 
 from collections.abc import Sequence
 from dataclasses import replace
+from typing import Protocol
 
 from eventlake.catalog.base import Among, Catalog, CatalogTable, SchemaEvent, TableChange, unchanged
 from eventlake.errors import PartitionMismatchError
 
 
+class Mirror(Catalog, Protocol):
+    """A catalog that others look into."""
+
+    title: str
+
+
 class MirroredCatalog:
     """A `Catalog` that tells what one knows, and lets two know of every change."""
 
-    def __init__(self, truth: Catalog, mirror: Catalog) -> None:
+    def __init__(self, truth: Catalog, mirror: Mirror) -> None:
         self._truth = truth
         self._mirror = mirror
+
+    @property
+    def title(self) -> str:
+        """What the other one is called."""
+        return self._mirror.title
 
     def prepare(self, database: str) -> frozenset[str]:
         taken = self._mirror.prepare(database) | self._truth.prepare(database)
@@ -88,5 +100,5 @@ class MirroredCatalog:
                 wrong.append((name, f"{len(missing)} partitions are missing: {'/'.join(missing[0])}, …"))
         return wrong
 
-    def register_report(self, source_id: str, day: str) -> None:
-        self._mirror.register_report(source_id, day)
+    def register_report(self, source_id: str, day: str, run_id: str) -> None:
+        self._mirror.register_report(source_id, day, run_id)

@@ -78,9 +78,10 @@ def adopt(
 ) -> None:
     """Begin with the tables of a lake that Segment or RudderStack made: their columns and types stay as they are.
 
-    Reads the Glue tables of the connection's database or, without Glue, the Parquet files where its tables would be.
-    From then on syncs write beside those files, and append columns. Nothing of theirs is moved or deleted. What they
-    hold is seen by Athena and whoever lists folders; `eventlake query` shows what eventlake has loaded.
+    Reads the tables of the connection's database in Glue or a Hive metastore or, without one, the Parquet files where
+    its tables would be. From then on syncs write beside those files, and append columns. Nothing of theirs is moved or
+    deleted. What they hold is seen by Athena and whoever lists folders; `eventlake query` shows what eventlake has
+    loaded.
 
     Example: eventlake adopt web/aws
     """

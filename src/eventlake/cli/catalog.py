@@ -13,15 +13,15 @@ from eventlake.reports import words
 from eventlake.settings import DEFAULT_LAKE
 from eventlake.workspace import Lake
 
-app = typer.Typer(no_args_is_help=True, help="Tables in the Glue Data Catalog.")
+app = typer.Typer(no_args_is_help=True, help="Tables in the Glue Data Catalog or a Hive metastore.")
 
 
 @app.command()
 def publish(name: LakeOption = DEFAULT_LAKE, as_json: JsonFlag = False) -> None:
-    """Show all tables in Glue, with all their columns and partitions.
+    """Show all tables in Glue or a Hive metastore, with all their columns and partitions.
 
-    Every sync does that for the tables that it writes to. This does it for all: when Glue is set for a lake that has
-    tables already, or when tables or partitions were deleted there. What people added in Glue stays.
+    Every sync does that for the tables that it writes to. This does it for all: when another catalog is set for a lake
+    that has tables already, or when tables or partitions were deleted there. What people added there stays.
     """
     place = state.lake(name)
     catalog = _mirrored(place)
@@ -32,7 +32,7 @@ def publish(name: LakeOption = DEFAULT_LAKE, as_json: JsonFlag = False) -> None:
     if as_json:
         output.print_json({"tables": count})
     else:
-        output.talk.print(f"{words.either(count, 'table is', 'tables are')} shown in Glue.")
+        output.talk.print(f"{words.either(count, 'table is', 'tables are')} shown in {catalog.title}.")
 
 
 @app.command()
@@ -46,7 +46,9 @@ def trim(
     Glue keeps a version each time a type changes or somebody edits a table, up to a limit of the account.
     """
     place = state.lake(name)
-    _mirrored(place)
+    catalog = _mirrored(place)
+    if place.settings.catalog.kind != "glue":
+        raise InvalidSettingsError(f"{catalog.title} keeps no versions of tables", fix="nothing is to be done")
     deleted = {}
     with output.progress() as report:
         tables = place.catalog.tables()
@@ -64,6 +66,7 @@ def trim(
 def _mirrored(place: Lake) -> MirroredCatalog:
     if not isinstance(place.catalog, MirroredCatalog):
         raise InvalidSettingsError(
-            f"the lake {place.name!r} shows its tables in no other catalog", fix='set kind = "glue" below [catalog]'
+            f"the lake {place.name!r} shows its tables in no other catalog",
+            fix='set kind = "glue" or kind = "hive" below [catalog]',
         )
     return place.catalog

@@ -6,7 +6,7 @@ from typing import Annotated, Any, NamedTuple
 import typer
 from rich.text import Text
 
-from eventlake.cli import aws_checks, checks, output, state
+from eventlake.cli import aws_checks, azure_checks, checks, connect_checks, glue_rights, hive_checks, output, state
 from eventlake.cli.checks import SkippedStep
 from eventlake.cli.state import JsonFlag
 from eventlake.errors import EventLakeError
@@ -49,10 +49,10 @@ def examined(lake: Lake, *, quick_start: bool = False, expire_staging: bool = Fa
     steps = [
         *_STORAGE,
         *own_archive,
-        *(_on_s3(expire_staging) if aws_checks.has_bucket(lake) else _ON_A_DISK),
+        *_of_the_place(lake, expire_staging),
         *_HERE,
-        *(_GLUE if lake.settings.catalog.kind == "glue" else ()),
-        *((*_SPARK, _quick_start(quick_start)) if lake.settings.runner.kind == "spark" else _EMR),
+        *_shown_in(lake),
+        *_runner(lake.settings.runner.kind, quick_start=quick_start),
     ]
     return list(_results(lake, steps))
 
@@ -101,26 +101,70 @@ _STORAGE = (
     Step("storage: delete", _trial.delete, "storage: upload to staging"),
 )
 _ON_A_DISK = (Step("disk space", checks.space, "settings"),)
+_ON_AZURE = (
+    Step("azure: key vault", azure_checks.vault, "settings"),
+    Step("azure: identity", azure_checks.identity, "settings"),
+    Step("storage: namespace", azure_checks.namespace, "storage: upload to staging"),
+)
 _HERE = (
     Step("database", lambda place: count(len(place.workspace.sources.all()), "source")),
     Step("catalog", lambda place: count(len(place.catalog.tables()), "table"), "database"),
     Step("lake", checks.lake, "database"),
     Step("clock", checks.clock, "database"),
 )
-_GLUE = (
-    Step("glue: database", aws_checks.glue_database, "database"),
-    Step("glue: fetch schema", aws_checks.glue_schema, "database"),
-    Step("glue: create table", aws_checks.glue_create, "glue: database"),
-    Step("glue: delete table", aws_checks.glue_delete, "glue: create table"),
+_GLUE = {
+    "segment": (
+        Step("glue: database", aws_checks.glue_database, "database"),
+        Step("glue: fetch schema", aws_checks.glue_schema, "database"),
+        Step("glue: create table", aws_checks.glue_create, "glue: database"),
+        Step("glue: delete table", aws_checks.glue_delete, "glue: create table"),
+    ),
+    "rudderstack": (
+        Step("glue: fetch schema", glue_rights.fetch_schema, "database"),
+        Step("glue: database", glue_rights.database, "glue: fetch schema"),
+        Step("glue: create table", glue_rights.create_table, "glue: fetch schema"),
+        Step("glue: change table", glue_rights.change_table, "glue: fetch schema"),
+        Step("glue: create partitions", glue_rights.partitions, "glue: fetch schema"),
+        Step("glue: delete table", glue_rights.delete_table),
+    ),
+}
+_HIVE = (
+    Step("metastore: reach", hive_checks.reach, "database"),
+    Step("metastore: fetch schema", hive_checks.schema, "metastore: reach"),
+    Step("metastore: create table", hive_checks.create, "metastore: reach"),
+    Step("metastore: compare versions", hive_checks.compare, "metastore: create table"),
+    Step("metastore: delete table", hive_checks.delete, "metastore: create table"),
 )
 _EMR = (
     Step("cluster: job status", aws_checks.cluster_status, "settings"),
     Step("cluster: submit job", checks.spark, "cluster: job status"),
 )
+_CONNECT = (
+    Step("connect: server", connect_checks.server, "settings"),
+    Step("connect: run tasks", checks.spark, "connect: server"),
+)
 _SPARK = (
     Step("java", checks.java),
     Step("spark", checks.spark, "java"),
 )
+
+
+def _shown_in(lake: Lake) -> tuple[Step, ...]:
+    """What only the catalog has in which tables are shown."""
+    match lake.settings.catalog.kind:
+        case "glue":
+            return _GLUE[lake.settings.dialect]
+        case "hive":
+            return _HIVE
+        case "embedded":
+            return ()
+
+
+def _of_the_place(lake: Lake, expire_staging: bool) -> tuple[Step, ...]:
+    """What only storage of this kind has."""
+    if aws_checks.has_bucket(lake):
+        return _on_s3(expire_staging)
+    return _ON_AZURE if azure_checks.is_on_azure(lake) else _ON_A_DISK
 
 
 def _on_s3(expire_staging: bool) -> tuple[Step, ...]:
@@ -132,6 +176,12 @@ def _on_s3(expire_staging: bool) -> tuple[Step, ...]:
             "storage: upload to staging",
         ),
     )
+
+
+def _runner(kind: str, *, quick_start: bool) -> tuple[Step, ...]:
+    if kind == "spark":
+        return (*_SPARK, _quick_start(quick_start))
+    return _CONNECT if kind == "connect" else _EMR
 
 
 def _quick_start(make: bool) -> Step:

@@ -16,7 +16,7 @@ def package(name: LakeOption = DEFAULT_LAKE, as_json: JsonFlag = False) -> None:
     """
     place = state.lake(name)
     runner, storage = place.settings.runner, place.storage
-    if runner.kind == "spark":
+    if runner.kind == "spark" or runner.kind == "connect":  # noqa: PLR1714 - mypy understands this
         raise InvalidSettingsError(f"the lake {name!r} does not run on EMR", fix='set runner = "emr"; see docs/aws.md')
     made = provided(runner, surroundings(place))
     made_of = {"archive": storage.full(made.tarball), "entry": storage.full(made.entry), "uploaded": made.is_new}

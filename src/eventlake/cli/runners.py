@@ -11,8 +11,11 @@ from eventlake.runners.base import Runner
 from eventlake.runners.choice import Surroundings
 from eventlake.workspace import Lake, Workspace
 
+_NAMES = {"emr": "EMR", "emr-serverless": "EMR", "connect": "Spark Connect"}
+
 
 def surroundings(place: Lake) -> Surroundings:
+    name = _NAMES.get(place.settings.runner.kind, "")
     return Surroundings(
         place.storage,
         place.archive,
@@ -20,7 +23,7 @@ def surroundings(place: Lake) -> Surroundings:
         place.settings.aws.options,
         place.workspace.folder,
         spark_log(place),
-        talk=lambda text: output.talk.print(f"EMR: {text}", style="dim"),
+        talk=lambda text: output.talk.print(f"{name}: {text}", style="dim"),
         busy=output.talk.status,
     )
 

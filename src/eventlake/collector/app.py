@@ -15,15 +15,17 @@ from urllib.parse import parse_qs, unquote
 
 import msgspec
 
-from eventlake.collector import intake, sdk_settings
+from eventlake.collector import checking, intake, sdk_settings
 from eventlake.collector.addresses import Addresses
+from eventlake.collector.checking import Rejected
 from eventlake.collector.counters import Counters
 from eventlake.collector.group_commit import GroupCommit, NotStoredError
-from eventlake.collector.intake import BadRequestError, Intake, Rejected
+from eventlake.collector.intake import BadRequestError, Intake
 from eventlake.collector.keys import KeyHolder, WriteKeys
 from eventlake.collector.rate import RateLimit
 from eventlake.collector.rejects import Reject, Rejects
 from eventlake.collector.status import Status
+from eventlake.collector.suppressing import Suppressing
 from eventlake.events.checks import Problem
 from eventlake.events.envelope import CALLS
 from eventlake.events.instants import to_milliseconds
@@ -49,7 +51,6 @@ _CORS = [
 ]
 _BODY_MAY_BE_UNREAD = frozenset({400, 404, 405, 408})
 _MAX_SHOWN = 100  # errors in an answer
-_MAX_NOTED = 1000  # characters of a refused event
 _encode = msgspec.json.encode
 
 
@@ -98,6 +99,7 @@ class Collector:
     clock: Clock
     status: Status
     addresses: Addresses
+    suppressing: Suppressing
     strict: bool = False  # answer 400 where Segment answers 200 and drops the event
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -206,16 +208,18 @@ class Collector:
             return _refusal(429, "too_many_requests", f"come again in {wait} seconds")._replace(
                 headers=(_JSON, (b"retry-after", seconds), (b"x-ratelimit-reset", seconds))
             )
-        now = self.clock.now()
+        now, hides = self.clock.now(), self.suppressing.hides(holder.source_id)
         if not holder.enabled:
             problem = Problem("source_disabled", "the source is switched off: `eventlake source enable` lets it in")
-            return self._rejected(holder, now, intake.refused(sent, problem), key)
+            return self._rejected(holder, now, checking.refused(sent, problem, hides), key)
         reception = Reception(holder.source_id, now, from_client, self.addresses.client(request.scope), call)
         try:
-            records, rejected = intake.checked(sent, reception)
+            records, rejected, suppressed = checking.checked(sent, reception, hides)
         except BadRequestError as error:
             self._refuse(key, error.code, str(error))
             return _refusal(400, error.code, str(error))
+        if suppressed:
+            self.counters.add("events_suppressed", suppressed, holder.source_id)
         if self.strict and rejected:
             return self._rejected(holder, now, rejected, key)
         if records:
@@ -239,7 +243,7 @@ class Collector:
     def _note(self, rejects: list[Reject], key: str | None) -> None:
         """Keep what was refused, without the key, if the disk takes it: the answer does not depend on that."""
         try:
-            self.rejects.add([_without_key(reject, key) for reject in rejects])
+            self.rejects.add([reject.bounded(key) for reject in rejects])
         except OSError:
             self.counters.add("rejects_lost", len(rejects), rejects[0].source)
 
@@ -250,7 +254,7 @@ class Collector:
         if holder is None:
             return _refusal(401, "invalid_write_key", "give a write key, in Basic authentication or as writeKey")
         try:
-            _, rejected = intake.checked(sent, Reception(holder.source_id, self.clock.now()))
+            rejected = checking.checked(sent, Reception(holder.source_id, self.clock.now())).rejected
         except BadRequestError as error:
             return _refusal(400, error.code, str(error))
         return Answer(200, _encode({"valid": not rejected, "errors": _shown(rejected)}))
@@ -265,13 +269,6 @@ class Collector:
 def _shown(rejected: list[Rejected]) -> list[dict[str, Any]]:
     errors = [{"index": one.number, **problem._asdict()} for one in rejected for problem in one.problems]
     return errors[:_MAX_SHOWN]
-
-
-def _without_key(reject: Reject, key: str | None) -> Reject:
-    message, sample = reject.message[:_MAX_NOTED], reject.sample[:_MAX_NOTED]
-    if key:
-        message, sample = message.replace(key, "…"), sample.replace(key, "…")
-    return reject._replace(message=message, sample=sample)
 
 
 def _refusal(status: int, code: str, message: str) -> Answer:

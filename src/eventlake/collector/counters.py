@@ -14,6 +14,7 @@ NAMES = {
     "requests": "Requests of all kinds.",
     "events_stored": "Events that were acknowledged and are on disk.",
     "events_rejected": "Events that were refused; see eventlake rejects.",
+    "events_suppressed": "Events of people who must not be in the lake; nothing of them is kept.",
     "events_archived": "Events that were written to the raw archive.",
     "events_copies": "Events that were left out of the archive, because their message came in the 24 hours before.",
     "requests_refused": "Requests that were refused as a whole: no valid write key, no JSON, too large.",

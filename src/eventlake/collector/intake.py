@@ -1,11 +1,11 @@
-"""From the body of a request to events that can be stored, and the reasons for those that cannot."""
+"""From the body of a request to the events that it brings."""
 
 import base64
 import binascii
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
-from typing import Any, NamedTuple
+from dataclasses import dataclass, field
+from typing import Any
 from urllib.parse import parse_qsl
 
 import msgspec
@@ -13,10 +13,6 @@ from isal import isal_zlib
 from msgspec import Raw
 
 from eventlake.collector import batch_text
-from eventlake.collector.log import Record, message_hash
-from eventlake.events import checks
-from eventlake.events.checks import Problem
-from eventlake.events.stamps import Reception, stamped, with_type
 from eventlake.reading import exact_json
 from eventlake.reading.exact_json import NotJsonError
 
@@ -27,12 +23,10 @@ MAX_EVENTS = 2500
 
 MAX_STORED = 8 * MAX_BATCH  # of one request, when each of its events has what the batch says of all
 MAX_NESTING = 100
-_TOO_DEEP = f"more than {MAX_NESTING} levels of nesting"
+TOO_DEEP = f"more than {MAX_NESTING} levels of nesting"
 
 MAX_MEMBERS = 100  # of a gzip body
 MAX_DOTS = 20  # in a member of an image's address
-SECRET = frozenset({"writeKey"})  # never stored
-SAMPLE = 500  # characters of an event that was refused
 
 
 class BadRequestError(Exception):
@@ -41,14 +35,6 @@ class BadRequestError(Exception):
     def __init__(self, code: str, message: str) -> None:
         super().__init__(message)
         self.code = code
-
-
-class Rejected(NamedTuple):
-    """An event that is not stored, and why."""
-
-    number: int  # its place in the request, from 0
-    problems: list[Problem]
-    sample: str
 
 
 @dataclass
@@ -106,8 +92,8 @@ def _gunzipped(packed: bytes, limit: int) -> bytes:
 
 def single(body: bytes) -> Intake:
     """A request that is one event."""
-    if _is_too_deep(body):
-        raise BadRequestError("bad_request", _TOO_DEEP)
+    if is_too_deep(body):
+        raise BadRequestError("bad_request", TOO_DEEP)
     try:
         event, set_aside = exact_json.parse(body)
     except NotJsonError as error:
@@ -140,8 +126,8 @@ def batch(body: bytes) -> Intake:
 
 def _slowly_decoded(body: bytes) -> _Batch:
     """The same for a batch with something that the fast decoder refuses or would drop."""
-    if _is_too_deep(body):
-        raise BadRequestError("bad_request", _TOO_DEEP)
+    if is_too_deep(body):
+        raise BadRequestError("bad_request", TOO_DEEP)
     events: list[Raw] | None = None
     others: dict[str, Any] = {}
     try:
@@ -176,14 +162,14 @@ def _is_small(common: Any) -> bool:
         text = exact_json.encode(common)
     except (RecursionError, msgspec.MsgspecError, TypeError):
         return False
-    return len(text) <= MAX_EVENT and not _is_too_deep(text)
+    return len(text) <= MAX_EVENT and not is_too_deep(text)
 
 
 # A text may lack its end: what comes here need not be JSON, and must not be looked at twice.
 _NO_BRACKET = re.compile(rb'"(?:[^"\\]|\\.)*+"?|[^][{}"]+', re.DOTALL)
 
 
-def _is_too_deep(text: bytes) -> bool:
+def is_too_deep(text: bytes) -> bool:
     """Whether JSON is nested so deeply that to read it exactly takes long."""
     if text.count(b"{") + text.count(b"[") <= MAX_NESTING:
         return False
@@ -226,68 +212,3 @@ def pixel(query: str) -> Intake:
         place[key] = value
     write_key = event.get("writeKey")
     return Intake(write_key if isinstance(write_key, str) else None, [event])
-
-
-def checked(intake: Intake, reception: Reception) -> tuple[list[Record], list[Rejected]]:
-    """The events as they are stored, and those that are refused."""
-    if intake.is_batch and not intake.events:
-        return [], [Rejected(0, [Problem("empty_batch", "the batch has no events")], "")]
-    if len(intake.events) > MAX_EVENTS:  # one note for all of them
-        problem = Problem("too_many_events", f"a batch must not have more than {MAX_EVENTS} events")
-        return [], [Rejected(0, [problem], "")]
-    reception = replace(reception, sent_at=intake.sent_at, envelope=intake.common)
-    records, rejected, size = [], [], 0
-    for index, item in enumerate(intake.events):
-        taken = _taken(item, reception)
-        if isinstance(taken, Record):
-            records.append(taken)
-            size += len(taken.event)
-            if size > MAX_STORED:
-                raise BadRequestError("payload_too_large", "with what the batch says of all, its events are too large")
-        else:
-            rejected.append(Rejected(index, taken, _sample(item)))
-    return records, rejected
-
-
-def refused(intake: Intake, problem: Problem) -> list[Rejected]:
-    """All events of a request, none of which is stored for the same reason."""
-    found = [Rejected(index, [problem], _sample(item)) for index, item in enumerate(intake.events[:MAX_EVENTS])]
-    return found or [Rejected(0, [problem], "")]
-
-
-def _taken(item: dict[str, Any] | Raw, reception: Reception) -> Record | list[Problem]:
-    event, sent = item, None
-    if isinstance(event, Raw):
-        text = bytes(event)
-        if len(text) > MAX_EVENT:
-            return [Problem("event_too_large", f"an event must not be larger than {MAX_EVENT >> 10} KB")]
-        if _is_too_deep(text):
-            return [Problem("nested_too_deeply", _TOO_DEEP)]
-        try:
-            event, set_aside = exact_json.parse(text)
-        except NotJsonError as error:
-            return [Problem("bad_request", str(error))]
-        sent = text if set_aside else None
-    if not isinstance(event, dict):
-        return [Problem("bad_request", "an event must be an object")]
-    event = with_type(event, reception)
-    problems = checks.problems(event)
-    if problems:
-        return problems
-    stored = stamped(event, reception)
-    line = exact_json.encode(stored) if sent is None else exact_json.rewritten(sent, stored, without=SECRET)
-    hashed = message_hash(reception.source_id, stored["messageId"])
-    return Record(reception.source_id, reception.received, hashed, line)
-
-
-def _sample(item: dict[str, Any] | Raw) -> str:
-    """The beginning of an event, without its write key."""
-    if isinstance(item, Raw) and (len(bytes(item)) > MAX_EVENT or _is_too_deep(bytes(item))):
-        return ""
-    try:
-        event = exact_json.parse(bytes(item)).value if isinstance(item, Raw) else item
-        if isinstance(event, dict):
-            event = {key: value for key, value in event.items() if key not in SECRET}
-        return exact_json.json_text(event)[:SAMPLE]
-    except (NotJsonError, RecursionError):
-        return ""  # what is no JSON cannot be searched for a key

@@ -10,12 +10,22 @@ import msgspec
 MAX_BYTES = 8 << 20  # of a worker's file; the one before is kept as well
 
 
+MAX_NOTED = 1000  # characters of a refused event
+
+
 class Reject(NamedTuple):
     time: str
     source: str | None  # its id; None if the write key was not known
     code: str
     message: str
     sample: str
+
+    def bounded(self, key: str | None) -> "Reject":
+        """As it is kept: not too long, and without the write key."""
+        message, sample = self.message[:MAX_NOTED], self.sample[:MAX_NOTED]
+        if key:
+            message, sample = message.replace(key, "…"), sample.replace(key, "…")
+        return self._replace(message=message, sample=sample)
 
 
 class Rejects:

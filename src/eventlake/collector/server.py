@@ -92,7 +92,7 @@ class Supervisor:
         self._workers[name] = subprocess.Popen(  # noqa: S603 # nothing of it comes from a request
             [*command, str(inherited[0]), options],
             pass_fds=inherited,
-            start_new_session=True,  # Ctrl-C is for the supervisor, which tells the workers
+            process_group=0,  # Ctrl-C is for the supervisor, which tells the workers; see `serve.supervisor`
             stdin=subprocess.PIPE,  # closed when the supervisor dies: see `worker`
         )
 

@@ -22,6 +22,7 @@ from eventlake.collector.options import Options, Spool
 from eventlake.collector.rate import RateLimit
 from eventlake.collector.rejects import Rejects
 from eventlake.collector.status import Status
+from eventlake.collector.suppressing import Suppressing
 from eventlake.workspace import Workspace
 
 
@@ -37,6 +38,8 @@ async def serve(folder: Path, name: str, listening: socket.socket, options: Opti
     bytes_, seconds = options.roll_bytes, options.roll_seconds
     log = GroupCommit(Log(spool.logs, name, max_bytes=bytes_, max_seconds=seconds, request=spool.request))
     counters = Counters(spool.counters, name)
+    suppressing = Suppressing(place.suppressions)
+    suppressing.start()
     app = Collector(
         WriteKeys(place.sources),
         log,
@@ -46,6 +49,7 @@ async def serve(folder: Path, name: str, listening: socket.socket, options: Opti
         place.clock,
         Status(spool, counters, place.clock),
         Addresses(options.trusted_proxies, options.public_url),
+        suppressing,
         options.strict,
     )
     log.start()
@@ -78,6 +82,7 @@ async def serve(folder: Path, name: str, listening: socket.socket, options: Opti
     try:
         await server.serve(sockets=[listening])
     finally:
+        suppressing.stop()
         await log.stop()
 
 

@@ -9,7 +9,8 @@ from eventlake.workspace import Lake
 
 def save_report(lake: Lake, lines: list[dict[str, Any]]) -> None:
     report.save(lake.storage, lake.folders, lines)
-    lake.catalog.register_report(lines[0]["source_id"], report.day(lines[0]))
+    head = lines[0]
+    lake.catalog.register_report(head["source_id"], report.day(head), head["run_id"])
 
 
 def save_failure(lake: Lake, run_id: str, lines: list[dict[str, Any]]) -> None:

@@ -5,7 +5,8 @@ from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, field_validator
 
-from eventlake import timetable
+from eventlake.control.policy_settings import PolicySettings
+from eventlake.control.schedule_settings import ScheduleSettings
 from eventlake.errors import InvalidSettingsError
 from eventlake.lake.dialects import Dialect
 from eventlake.lake.layout import PLAIN_WINDOW, DatePartition, TimeWindow
@@ -15,7 +16,6 @@ from eventlake.schema import declared, rudder_names
 from eventlake.schema.declared import TypeRules
 from eventlake.schema.names import database_name
 from eventlake.schema.rudder_columns import STANDARD_COLUMNS
-from eventlake.timetable import TimeOfDay, Timetable, Window
 
 _NAME = r"^[a-z][a-z0-9_]*$"
 
@@ -24,7 +24,7 @@ def _words(value: Any) -> Any:
     return {"unlimited": None, "none": None, "": None}.get(value.lower(), value) if isinstance(value, str) else value
 
 
-class ConnectionSettings(BaseModel):
+class ConnectionSettings(ScheduleSettings, PolicySettings):
     """What connections of all dialects have. Every field can be given to `eventlake connection set`."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -61,41 +61,6 @@ class ConnectionSettings(BaseModel):
         max_length=100_000,
         description="Types of columns to come: properties.total=decimal, properties.*_id=string, page:name_2=string.",
     )
-
-    schedule: str = Field(
-        "every 2h",
-        max_length=500,
-        description="When `eventlake serve` syncs: every 2h, at 06:00 18:30, cron 0 */2 * * 1-5, or manual.",
-    )
-    time_zone: str = Field("UTC", max_length=100, description="Of the schedule and the window, as Europe/Berlin.")
-    start_at: str = Field("00:00", description="Time of the day (UTC) from which `every …` counts.")
-    exclude_window: str = Field(
-        "", max_length=20, description="Part of the day in which no scheduled sync begins, as 22:00-06:00."
-    )
-
-    @field_validator("schedule")
-    @classmethod
-    def _is_a_schedule(cls, text: str) -> str:
-        return timetable.written(text)
-
-    @field_validator("time_zone")
-    @classmethod
-    def _is_a_zone(cls, name: str) -> str:
-        return timetable.zone(name).key
-
-    @field_validator("start_at")
-    @classmethod
-    def _is_a_time(cls, text: str) -> str:
-        return str(TimeOfDay.parse(text))
-
-    @field_validator("exclude_window")
-    @classmethod
-    def _is_a_window(cls, text: str) -> str:
-        return str(Window.parse(text)) if text.strip() else ""
-
-    @property
-    def timetable(self) -> Timetable:
-        return Timetable(self.schedule, self.time_zone, self.start_at, self.exclude_window)
 
     @field_validator("types")
     @classmethod
@@ -151,6 +116,9 @@ class SegmentSettings(ConnectionSettings, _SegmentNames):
     numbers: Literal["inferred", "decimal"] = Field(
         "inferred", description="decimal: new columns of numbers are decimal(38,6), also if all are whole so far."
     )
+    casts: Literal["best_effort", "exact"] = Field(
+        "best_effort", description="best_effort: a value of another kind than its column is read as plainly meant."
+    )
 
     @property
     def type_rules(self) -> TypeRules:
@@ -172,6 +140,7 @@ class SegmentSettings(ConnectionSettings, _SegmentNames):
             table_prefix=self.table_prefix,
             date_partition=self.date_partition,
             naming=self.table_naming,
+            exact_casts=self.casts == "exact",
         )
 
 

@@ -45,6 +45,8 @@ REPORT_COLUMNS = (
     ReportColumn("source_id", *_TEXT),  # to Hive, this one and the next are partitions
     ReportColumn("day", *_TEXT),
     ReportColumn("kind", *_TEXT),
+    ReportColumn("azure_storage_account", *_TEXT),
+    ReportColumn("azure_storage_container", *_TEXT),
     ReportColumn("books", "JSON", None),
     ReportColumn("rescued", "JSON", None),
     ReportColumn("rewritten", *_NUMBER),

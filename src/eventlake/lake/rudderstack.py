@@ -51,6 +51,7 @@ class RudderStackDialect(msgspec.Struct, frozen=True, tag="rudderstack"):
 
     folders: ClassVar[Folders] = layout.RUDDERSTACK
     numbers: ClassVar[ColumnType] = ColumnType.DOUBLE
+    objects_as_text: ClassVar[bool] = False
     discards: ClassVar[str | None] = DISCARDS
     longest_table: ClassVar[int] = rudder_names.MAX_LENGTH + 1  # with an underscore before it
     longest_column: ClassVar[int] = rudder_names.MAX_LENGTH
@@ -146,13 +147,15 @@ class RudderStackDialect(msgspec.Struct, frozen=True, tag="rudderstack"):
 
         return rudder_values.CASTS
 
-    def received(self, text: str) -> int | None:
-        instant = instants.parse(text)
+    def received(self, sent: Any) -> int | None:
+        if not isinstance(sent, str):
+            return None
+        instant = instants.parse(sent)
         if instant:  # which also knows zones without minutes
             return instant.micros
         from eventlake.schema import rudder_values  # noqa: PLC0415
 
-        cell = rudder_values.timestamp(text)
+        cell = rudder_values.timestamp(sent)
         return cell.value if cell else None
 
     def constants(self, run_id: str) -> Mapping[str, Any]:

@@ -33,6 +33,7 @@ class SegmentDialect(msgspec.Struct, frozen=True, tag="segment"):
     table_prefix: str = ""
     date_partition: DatePartition = DatePartition.DAY_HOUR
     naming: TableNaming = TableNaming.PREFIXED
+    exact_casts: bool = False
 
     folders: ClassVar[Folders] = layout.SEGMENT
     reading: ClassVar[Reading] = SEGMENT
@@ -74,6 +75,11 @@ class SegmentDialect(msgspec.Struct, frozen=True, tag="segment"):
         return frozenset({call} & CALLS)
 
     @property
+    def objects_as_text(self) -> bool:
+        """Whether an object for a column of text is JSON text there, instead of getting columns for its members."""
+        return not self.exact_casts
+
+    @property
     def data_folder(self) -> str:
         """Where all tables of the source are."""
         return f"{self.folders.data}/{self.source_folder}"
@@ -103,14 +109,21 @@ class SegmentDialect(msgspec.Struct, frozen=True, tag="segment"):
     @property
     def casts(self) -> "Casts":
         """How values are brought into the types of columns."""
-        from eventlake.schema import cast  # noqa: PLC0415
+        from eventlake.schema import best_effort, cast  # noqa: PLC0415
 
-        return cast.SEGMENT
+        return cast.EXACT if self.exact_casts else best_effort.BEST_EFFORT
 
-    def received(self, text: str) -> int | None:
-        """When an event was received that says so, in microseconds since 1970; None if it says something else."""
-        instant = instants.parse(text)
-        return instant.micros if instant else None
+    def received(self, sent: Any) -> int | None:
+        """When an event was received that says so, in microseconds since 1970; None if it says something else.
+
+        It is what the cast of the column makes of it.
+        """
+        instant = instants.parse(sent) if isinstance(sent, str) else None
+        if instant or self.exact_casts:
+            return instant.micros if instant else None
+        from eventlake.schema import best_effort  # noqa: PLC0415
+
+        return best_effort.received(sent)
 
     def constants(self, run_id: str) -> Mapping[str, Any]:
         """The columns that have the same value in all rows of a run."""

@@ -10,8 +10,10 @@ from eventlake.control.alerts import Alert, Kind, Subscription
 from eventlake.control.connections import Connection
 from eventlake.control.orders import Order
 from eventlake.control.people import Scope, Token, User
+from eventlake.control.regulations import Regulation, RegulationType, SubjectType
 from eventlake.control.run_lines import RunLine
 from eventlake.control.sources import Source, WriteKey
+from eventlake.control.suppressions import ALL_SOURCES
 from eventlake.errors import InvalidSettingsError, NotFoundError
 from eventlake.library.workspace import Workspace
 from eventlake.settings import DEFAULT_LAKE
@@ -140,6 +142,31 @@ class Changes:
             raise InvalidSettingsError(f"run {run_id} has ended", fix="there is nothing to stop")
         self._note("stop run", run_id)
         return run
+
+    # Privacy
+
+    def regulate(
+        self, kind: RegulationType, subject_type: SubjectType, subjects: Sequence[str], *, source: str | None = None
+    ) -> Regulation:
+        """Suppress people, or let them in again. The log tells how many they are, not who."""
+        made = self._place.regulations.ask(kind, subject_type, subjects, self._source_id(source), self._who)
+        self._note(kind.value.lower(), source or "all sources", after={"subjects": made.subjects, "id": made.id})
+        return made
+
+    def suppress(self, subjects: Sequence[str], path: str, *, source: str | None = None) -> int:
+        """Let nothing of some people in; how many were not on the list."""
+        added = self._place.suppressions.add(subjects, path, self._source_id(source), self._who)
+        self._note("suppress", source or "all sources", after={"subjects": added, "path": path})
+        return added
+
+    def unsuppress(self, subjects: Sequence[str], path: str, *, source: str | None = None) -> int:
+        """Let some people in again; how many were on the list."""
+        removed = self._place.suppressions.remove(subjects, path, self._source_id(source))
+        self._note("let in again", source or "all sources", after={"subjects": removed, "path": path})
+        return removed
+
+    def _source_id(self, slug: str | None) -> str:
+        return self._place.sources.get(slug).id if slug else ALL_SOURCES
 
     # Alerts
 

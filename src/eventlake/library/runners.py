@@ -5,11 +5,11 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 from pathlib import Path
 from threading import Lock
-from typing import Protocol, Self
+from typing import Any, Protocol, Self
 
 from eventlake.errors import BusyError
 from eventlake.runners.base import Runner
-from eventlake.runners.choice import Surroundings, runner_of
+from eventlake.runners.choice import Surroundings, runner_in, runner_of
 from eventlake.tasks.registry import STEPS
 from eventlake.workspace import Lake, Workspace
 
@@ -97,3 +97,24 @@ class Runners:
                 if self._workspace.lake(name).settings.runner.kind == "spark":
                     runner.close()
         self._spark = wanted
+
+
+class SessionRunners:
+    """The runner of each lake, all in one session of Spark Connect that somebody else has opened, and closes."""
+
+    def __init__(self, workspace: Workspace, session: Any) -> None:
+        self._workspace = workspace
+        self._session = session
+        self._made: dict[str, Runner] = {}
+        self._lock = Lock()
+
+    @contextmanager
+    def of(self, name: str) -> Iterator[Runner]:
+        with self._lock:
+            if name not in self._made:
+                self._made[name] = runner_in(self._session, quietly(self._workspace.lake(name)), STEPS)
+            runner = self._made[name]
+        yield runner
+
+    def close(self) -> None:
+        """Leave the session to whoever has opened it."""

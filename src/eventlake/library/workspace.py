@@ -19,9 +19,10 @@ from eventlake.control.alerts import Alert, Kind
 from eventlake.control.connections import Connection
 from eventlake.errors import CancelledError, EventLakeError, InvalidSettingsError, TransientError
 from eventlake.library.report import Report
-from eventlake.library.runners import Runners, logged
+from eventlake.library.runners import Runners, SessionRunners, logged
 from eventlake.query import query
 from eventlake.runners.base import Progress, Runner, no_progress
+from eventlake.runners.connect_session import is_of_connect
 from eventlake.runners.spark import SparkRunner
 from eventlake.runners.spark_tables import SparkTable, register
 from eventlake.settings import DEFAULT_LAKE, Settings
@@ -41,7 +42,7 @@ class Workspace(opened.Workspace):
 
     def __init__(self, folder: Path, settings: Settings, clock: Clock | None = None) -> None:
         super().__init__(folder, settings, clock)
-        self._runners = Runners(self)
+        self._runners: Runners | SessionRunners = Runners(self)
         self._given: Runner | None = None
 
     def __enter__(self) -> Self:
@@ -60,8 +61,11 @@ class Workspace(opened.Workspace):
         self._runners = Runners(self, logged)
 
     def use_spark(self, session: Any) -> None:
-        """Run on this SparkSession, which is never stopped from here; otherwise as the lakes' settings say."""
-        self._given = SparkRunner.on(session.sparkContext)
+        """Run on this SparkSession, also one of Spark Connect. It is never stopped from here."""
+        if is_of_connect(session):
+            self._runners = SessionRunners(self, session)
+        else:
+            self._given = SparkRunner.on(session.sparkContext)
 
     def sync(self, *names: str, progress: Progress = no_progress, cancel: Event | None = None) -> list[Report]:
         """Load what is new: of these sources (`web`) or connections (`web/aws`), or of all that are enabled.

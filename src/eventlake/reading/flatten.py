@@ -41,11 +41,12 @@ class Chunk(NamedTuple):
 class _Object:
     """What is known about the objects at one place of the events."""
 
-    __slots__ = ("leaves", "nowhere", "objects", "path", "shared")
+    __slots__ = ("leaves", "nowhere", "objects", "objects_nowhere", "path", "shared")
 
     def __init__(self, path: Path) -> None:
         self.path = path
-        self.nowhere: set[str] = set()  # keys that have no column in this table
+        self.nowhere: set[str] = set()  # keys whose values have no column in this table
+        self.objects_nowhere: set[str] = set()  # keys of objects of which nothing has one
         self.leaves: dict[str, list[Any]] = {}  # key → values, where no other place has the same column
         self.shared: dict[str, list[Any]] = {}  # key → values, where other places have the same column
         self.objects: dict[str, _Object] = {}
@@ -83,11 +84,13 @@ class TableColumns:
         rules: ColumnRules = claims.SEGMENT,
         *,
         known: Iterable[str] = (),
+        texts: Iterable[str] = (),
         column_limit: int = 2000,
         new_columns: NewColumns | None = None,
     ) -> None:
         self.rules = rules
         self.known = frozenset(known)
+        self._texts = frozenset(texts)  # columns that take an object as JSON text
         self._of_all = new_columns or NewColumns(column_limit)
         self.places: dict[Claim, list[_Place]] = {}
         self.objects = 0
@@ -107,13 +110,25 @@ class TableColumns:
         """
         if path not in self._claims:
             wanted = self.rules.claims(path)
-            if isinstance(wanted, str) or not self._claimed.isdisjoint(wanted) or self.no_room(wanted):
+            if (
+                any(self.takes_objects(path[:end]) for end in range(1, len(path)))
+                or isinstance(wanted, str)
+                or not self._claimed.isdisjoint(wanted)
+                or self.no_room(wanted)
+            ):
                 self._claims[path] = None
             else:
                 self._claims[path] = tuple(claim.column for claim in wanted)
                 self._claimed.update(wanted)
                 self.add(wanted)
         return self._claims[path]
+
+    def takes_objects(self, path: Path) -> bool:
+        """Whether an object at a place is text in the column that the table has for values there."""
+        if not self._texts:
+            return False
+        wanted = self.rules.claims(path)
+        return not isinstance(wanted, str) and any(claim.column in self._texts for claim in wanted)
 
     def no_room(self, wanted: Claims) -> str | None:
         """Why there is no room for some columns."""
@@ -178,7 +193,7 @@ class Flattener:
                 child = place.objects.get(key)
                 if child is not None and value:
                     self._walk(child, value, row)
-                elif key not in place.nowhere:
+                elif key not in place.objects_nowhere:
                     self._unusual_object(place, key, value, row)
                 continue
             if kind is list:
@@ -201,7 +216,7 @@ class Flattener:
         path = (*place.path, key)
         wanted = self._table.rules.claims(path)
         if wanted == claims.NOWHERE:
-            self._note_nowhere(place, key)
+            self._note_nowhere(place.nowhere, key)
             return None
         values = place.shared.get(key)
         reason = wanted if isinstance(wanted, str) else self._no_column(wanted, row, is_new=values is None)
@@ -210,9 +225,9 @@ class Flattener:
             return None
         return self._learn(_Place(place, key, wanted, pointer(path))) if values is None else values
 
-    def _note_nowhere(self, place: _Object, key: str) -> None:
-        if len(place.nowhere) < self._table.max_objects:  # who makes up keys must not fill the memory
-            place.nowhere.add(key)
+    def _note_nowhere(self, keys: set[str], key: str) -> None:
+        if len(keys) < self._table.max_objects:  # who makes up keys must not fill the memory
+            keys.add(key)
 
     def _no_column(self, wanted: Claims, row: int, *, is_new: bool) -> str | None:
         """Why a value cannot have its columns."""
@@ -246,8 +261,8 @@ class Flattener:
             if not self._reading.leaves_out_empty and (place.path or key not in CONTAINERS):
                 self.rescue(row, Rescued(pointer(path), "{}", "an empty object has no column"))
         elif not place.path and self._table.rules.claims((key, "")) == claims.NOWHERE:
-            self._note_nowhere(place, key)  # nothing of it has a column in this table
-        elif len(path) >= self._reading.max_depth:
+            self._note_nowhere(place.objects_nowhere, key)  # nothing of it has a column in this table
+        elif len(path) >= self._reading.max_depth or self._table.takes_objects(path):
             self._walk(place, {key: encode(value)}, row)
         elif self._table.objects >= self._table.max_objects:
             self.rescue(row, Rescued(pointer(path), json_text(value), "too many different objects in this table"))

@@ -3,13 +3,14 @@
 from collections.abc import Iterator
 from ctypes import CDLL, byref
 from typing import NamedTuple
+from zlib import crc32
 
 import numpy as np
 
 from eventlake.native.library import Array, Columns, Filled, Lines, Names, Places, Values, address
 
-_KIND, _ESCAPED = 0x0F, 0x10
-_TEXT, _JSON = 0, 4
+KIND, _ESCAPED = 0x0F, 0x10
+TEXT, _INTEGER, _JSON = 0, 1, 4
 _BEYOND_ASCII = 0x80
 
 
@@ -74,11 +75,23 @@ class Scan:
         values = self.lines.arrays["heads"][lines, head]
         is_there = values >= 0
         start, length, kind = (self.values.arrays[name][values] for name in ("start", "length", "kind"))
-        is_empty = (kind & _KIND == _TEXT) & (length == 0)
+        is_empty = (kind & KIND == TEXT) & (length == 0)
         first = self.lines.arrays["text"][np.where(is_there, start, 0)]
-        may_be_blank = (kind & _KIND == _TEXT) & ((first <= ord(" ")) | (first >= _BEYOND_ASCII))
-        is_odd = (kind & _ESCAPED != 0) | (kind & _KIND == _JSON) | may_be_blank
+        may_be_blank = (kind & KIND == TEXT) & ((first <= ord(" ")) | (first >= _BEYOND_ASCII))
+        is_odd = (kind & _ESCAPED != 0) | (kind & KIND == _JSON) | may_be_blank
         return is_there & ~is_empty, ~is_there | is_empty | ~is_odd
+
+    def suspects(self, place: int, sums: Array) -> Array:
+        """The lines whose value at a place may be one of those with these sums: each needs a closer look."""
+        values = np.flatnonzero(self.values.arrays["place"][: self.values.count] == place)
+        start, length, kind = (self.values.arrays[name][values] for name in ("start", "length", "kind"))
+        content = memoryview(self._text.content)
+        bounds = zip(start.tolist(), (start + length).tolist(), strict=True)
+        found = np.fromiter((crc32(content[one:end]) for one, end in bounds), np.uint32, len(values))
+        at = np.minimum(np.searchsorted(sums, found), max(len(sums) - 1, 0))
+        is_odd = (kind & _ESCAPED != 0) | ((kind & KIND != TEXT) & (kind & KIND != _INTEGER))
+        is_suspect = is_odd | (sums[at] == found if len(sums) else False)
+        return np.asarray(np.searchsorted(self.lines.arrays["first_value"], values[is_suspect], side="right") - 1)
 
     def find_columns(self, columns: Columns, route_of: Array, routes: int) -> Found:
         """The columns of values of lines that have a route. Some lines may lose theirs."""

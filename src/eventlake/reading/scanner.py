@@ -5,10 +5,12 @@ are few of: where events go, and what columns are called. Whatever is unusual ab
 reader; both give the same rows.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from ctypes import CDLL, byref
 from dataclasses import dataclass
-from typing import NamedTuple
+from functools import reduce
+from types import MappingProxyType
+from typing import Any, NamedTuple
 
 import msgspec
 import numpy as np
@@ -18,11 +20,13 @@ from eventlake.lake.staging import Field, Packed, aligned, laid_out
 from eventlake.native.library import PADDING, UNUSABLE, UNUSED, Columns, Filled, Names, Places
 from eventlake.reading.flatten import CONTAINERS
 from eventlake.reading.route_buffer import RouteBuffer
-from eventlake.reading.scan import Found, Scan, Text
+from eventlake.reading.scan import KIND, TEXT, Found, Scan, Text
 from eventlake.schema.rescue import pointer
 
 _HEADS = ("type", "event", "messageId", "receivedAt", "userId")  # C knows them by their places
 _MESSAGE_ID, _RECEIVED_AT, _USER_ID = 2, 3, 4
+
+_NOWHERE = -2  # instead of a route: the line is left out
 
 _decode_text = msgspec.json.Decoder(str).decode
 
@@ -48,13 +52,16 @@ class Asked(NamedTuple):
     is_wanted: Callable[[RouteBuffer, Array], Array | None]
     """Which events, by when they were received; None for all."""
 
-    received: Callable[[str], int | None]
+    received: Callable[[Any], int | None]
     """When an event was received, by what it says; None if that is no time."""
 
     is_special: Callable[[tuple[str, ...]], bool] = lambda _: False
     """Whether values at a place decide where an event goes."""
 
     leaves_out_empty: bool = False  # texts, arrays and objects that are empty say nothing
+
+    watched: Mapping[tuple[str, ...], Array] = MappingProxyType({})
+    """Places whose values decide whether an event gets in, and the sorted sums of values for which that is likely."""
 
 
 class Piece(NamedTuple):
@@ -67,11 +74,23 @@ class Piece(NamedTuple):
     packed: Packed
 
 
+class LeftOutError(Exception):
+    """Whoever is asked where events go may raise this: nowhere, and nothing of them need be read."""
+
+
+class LeftOut(NamedTuple):
+    """Lines of which nothing need be read, and when they were received."""
+
+    lines: Array
+    received: Array
+
+
 class Scanned(NamedTuple):
     """What became of lines that were read; those that were neither taken nor skipped are for the exact reader."""
 
     is_taken: Array
     is_skipped: Array  # not wanted
+    left_out: LeftOut
     pieces: Iterator[Piece]  # with all that were taken
 
 
@@ -96,22 +115,31 @@ class Scanner:
         for key in CONTAINERS:
             self._places.arrays["may_be_empty"][self._place_of(key)] = True
         self._places.heads = len(_HEADS)
+        self._watched = [(reduce(self._place_in, path, 0), sums) for path, sums in asked.watched.items()]
 
     def _place_of(self, key: str) -> int:
+        return self._place_in(0, key)
+
+    def _place_in(self, parent: int, key: str) -> int:
         content = key.encode()
-        place: int = self._library.place_of_key(byref(self._places), 0, content + bytes(PADDING), len(content))
+        place: int = self._library.place_of_key(byref(self._places), parent, content + bytes(PADDING), len(content))
         return place
 
     def read(self, text: Text, day_of_line: Callable[[int], int]) -> Scanned:
         """Read lines; `day_of_line` tells when those were received that do not tell it themselves."""
         scan = Scan(self._library, self._places, text, self._sizes.values_per_line)
         route_of = self._routes_of(scan)
-        received = self._received(scan, route_of, day_of_line)
+        for place, sums in self._watched:
+            route_of[scan.suspects(place, sums)] = -1
+        micros, is_told = scan.received()
+        nowhere = np.flatnonzero((route_of == _NOWHERE) & is_told)
+        left_out = LeftOut(nowhere, micros[nowhere])
+        received = self._received(scan, route_of, micros, is_told, day_of_line)
         is_skipped = self._skip(route_of, received)
         found = scan.find_columns(self._columns, route_of, len(self._buffers))
         while not self._are_usable():
             found = scan.find_columns(self._columns, route_of, len(self._buffers))
-        return Scanned(route_of >= 0, is_skipped, self._pieces(scan, route_of, received, found))
+        return Scanned(route_of >= 0, is_skipped, left_out, self._pieces(scan, route_of, received, found))
 
     def _routes_of(self, scan: Scan) -> Array:
         """The route of each line; -1 for none."""
@@ -128,7 +156,10 @@ class Scanner:
 
     def _route_of(self, name: bytes, has_user: bool) -> int:
         call, event, *_ = (_decode_text(b'"' + part + b'"') for part in name.split(b"\n"))
-        buffer = self._asked.buffer_for(call, event, has_user)
+        try:
+            buffer = self._asked.buffer_for(call, event, has_user)
+        except LeftOutError:
+            return _NOWHERE
         if buffer is None:
             return -1
         route = self._routes.setdefault(buffer.route, len(self._buffers))
@@ -136,9 +167,10 @@ class Scanner:
             self._buffers.append(buffer)
         return route
 
-    def _received(self, scan: Scan, route_of: Array, day_of_line: Callable[[int], int]) -> Array:
+    def _received(
+        self, scan: Scan, route_of: Array, micros: Array, is_told: Array, day_of_line: Callable[[int], int]
+    ) -> Array:
         """When the lines that have a route were received, in microseconds since 1970."""
-        micros, is_told = scan.received()
         untold = np.flatnonzero((route_of >= 0) & ~is_told)
         for line, sent in zip(untold.tolist(), scan.texts(_RECEIVED_AT, untold), strict=True):
             told = self._asked.received(_unescaped(*sent).decode()) if sent else None
@@ -162,13 +194,19 @@ class Scanner:
         for column in range(len(self._claims), self._columns.count):
             path = self._path_of(int(self._columns.arrays["place"][column]))
             buffer = self._buffers[self._columns.arrays["route"][column]]
-            claimed = None if self._asked.is_special(path) else buffer.claimed(path)
+            is_for_others = self._asked.is_special(path) or self._is_odd_time(column)
+            claimed = None if is_for_others else buffer.claimed(path)
             self._pointers.append(pointer(path))
             self._claims.append(claimed or [])
             if not claimed:
                 self._columns.arrays["use"][column] = UNUSABLE if claimed is None else UNUSED
                 are_usable = False
         return are_usable
+
+    def _is_odd_time(self, column: int) -> bool:
+        """Whether values are at the place that tells when a line was received, and are no texts."""
+        place, kind = (int(self._columns.arrays[name][column]) for name in ("place", "kind"))
+        return place == _RECEIVED_AT + 1 and kind & KIND != TEXT
 
     def _path_of(self, place: int) -> tuple[str, ...]:
         for new in range(len(self._paths), place + 1):

@@ -1,22 +1,33 @@
 """The runner that a lake's settings ask for."""
 
 import functools
+import math
 from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from eventlake.aws.session import AwsOptions
 from eventlake.errors import InvalidSettingsError
 from eventlake.runners.cluster_driver import described
+from eventlake.runners.connect import ConnectRunner, Way
+from eventlake.runners.connect_session import Given, Opened, Server
+from eventlake.runners.connect_worker import NEEDED
 from eventlake.runners.emr import Emr, EmrStep, TransientCluster
 from eventlake.runners.emr_serverless import Serverless, ServerlessJob
 from eventlake.runners.package import Package, Target, provide
+from eventlake.runners.places import LIBRARIES, place_of
 from eventlake.runners.remote import Launcher, RemoteRunner
 from eventlake.runners.spark import SparkRunner
 from eventlake.runners.submission import Submission
 from eventlake.runners.wire import Steps
-from eventlake.settings import EmrRunnerSettings, EmrServerlessRunnerSettings, RunnerSettings
+from eventlake.settings.runners import (
+    ConnectRunnerSettings,
+    EmrRunnerSettings,
+    EmrServerlessRunnerSettings,
+    RunnerSettings,
+)
 from eventlake.storage.base import Storage
 from eventlake.storage.s3 import S3Storage
 
@@ -39,10 +50,13 @@ class Surroundings:
 
 def runner_of(
     settings: RunnerSettings, around: Surroundings, steps: Steps, *, transient: bool = False
-) -> SparkRunner | RemoteRunner:
+) -> SparkRunner | ConnectRunner | RemoteRunner:
     """A runner that starts when the first task comes; `transient`: if it is on EMR, on a cluster made for it."""
     if settings.kind == "spark":
         return SparkRunner(settings.master, settings.conf, around.spark_log, patience=settings.patience)
+    if settings.kind == "connect":
+        way = Opened(server_of(settings, around.folder), needed_for(around))
+        return _over_connect(way, around, steps, patience=settings.patience)
     return RemoteRunner(
         around.storage,
         _launcher(settings, around, transient=transient),
@@ -50,6 +64,29 @@ def runner_of(
         stage=around.stage,
         talk=around.talk,
         patience=settings.patience,
+    )
+
+
+def runner_in(session: Any, around: Surroundings, steps: Steps) -> ConnectRunner:
+    """A runner in a session of Spark Connect that somebody else has opened, and closes."""
+    return _over_connect(Given(session, needed_for(around)), around, steps)
+
+
+def server_of(settings: ConnectRunnerSettings, folder: Path) -> Server:
+    packed = Target(settings.python, settings.machine) if settings.libraries == "sent" else None
+    return Server(settings.url, settings.token, settings.conf, packed, folder / "packages")
+
+
+def needed_for(around: Surroundings) -> list[str]:
+    """What workers elsewhere must be able to import; our code at last."""
+    places = (place_of(around.storage), place_of(around.archive))
+    libraries = {*NEEDED, *(name for place in places for name in LIBRARIES[type(place)])}
+    return [*sorted(libraries), "eventlake.tasks.registry"]
+
+
+def _over_connect(way: Way, around: Surroundings, steps: Steps, *, patience: float = math.inf) -> ConnectRunner:
+    return ConnectRunner(
+        way, around.storage, around.archive, steps, stage=around.stage, patience=patience, talk=around.talk
     )
 
 

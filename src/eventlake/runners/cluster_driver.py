@@ -9,45 +9,30 @@ from typing import Any
 
 from msgspec import Struct
 
-from eventlake.aws.session import AwsOptions
 from eventlake.errors import EventLakeError, TransientError, of_system
 from eventlake.runners import wire
 from eventlake.runners.mailbox import Mailbox
+from eventlake.runners.places import Place, place_of
 from eventlake.runners.spark import SparkRunner
 from eventlake.runners.wire import Failure, Greeting, Request, Steps
-from eventlake.storage.s3 import S3Options, S3Storage
+from eventlake.storage.base import Storage
 
 POLL_SECONDS = 1.0
 SILENCE_SECONDS = 600.0  # after which a run is taken for dead
 
 
-class Bucket(Struct, frozen=True, forbid_unknown_fields=True):
-    """A storage as it is told: neither credentials nor a role, for nodes act in their own."""
-
-    root: str
-    options: S3Options
-    timeout: float
-
-    @classmethod
-    def of(cls, storage: S3Storage) -> "Bucket":
-        return cls(storage.root, storage.options._replace(aws=AwsOptions(storage.options.aws.region)), storage.timeout)
-
-    def storage(self) -> S3Storage:
-        return S3Storage(self.root, self.options, timeout=self.timeout)
-
-
 class Session(Struct, frozen=True, forbid_unknown_fields=True):
     """What the driver is told: which lake it works for, where the raw archive is, and where its session is."""
 
-    lake: Bucket
-    archive: Bucket
+    lake: Place
+    archive: Place
     folder: str
     silence: float
 
 
-def described(lake: S3Storage, archive: S3Storage, folder: str, silence: float = SILENCE_SECONDS) -> str:
+def described(lake: Storage, archive: Storage, folder: str, silence: float = SILENCE_SECONDS) -> str:
     """A session as the command line takes it: as base64, for YARN takes braces and dollars for its own."""
-    session = Session(Bucket.of(lake), Bucket.of(archive), folder, silence)
+    session = Session(place_of(lake), place_of(archive), folder, silence)
     return base64.urlsafe_b64encode(wire.encoded(session)).decode()
 
 

@@ -5,6 +5,7 @@ built for Linux, and takes only files with the hashes that are named there. Spar
 already. What it holds is written down here (`records`) when it is made, so that the driver can be told.
 """
 
+import gzip
 import hashlib
 import re
 import shutil
@@ -47,7 +48,7 @@ class Target(NamedTuple):
         found = re.search(r"python(3\.\d+)$", self.python)
         if not found:
             raise InvalidSettingsError(
-                f"emr.python = {self.python!r} does not tell its version", fix="use python3.11, or a path that ends so"
+                f"python = {self.python!r} does not tell its version", fix="use python3.11, or a path that ends so"
             )
         return found[1]
 
@@ -69,7 +70,7 @@ class Package(NamedTuple):
 def provide(storage: Storage, target: Target, records: Path) -> Package:
     """Make the package and upload it, unless this version of it was made and uploaded before."""
     wanted = pinned(target, LOCK.read_text())
-    name = f"eventlake-{eventlake.__version__}-{_fingerprint(wanted, target)}"
+    name = _name(wanted, target)
     package = Package(f"{FOLDER}/{name}.tar.gz", f"{FOLDER}/{name}.py", "", is_new=False)
     record = records / f"{name}.sha256"
     if record.is_file() and _is_there(storage, package.entry):
@@ -84,6 +85,44 @@ def provide(storage: Storage, target: Target, records: Path) -> Package:
     records.mkdir(parents=True, exist_ok=True)
     record.write_text(digest)
     return package._replace(digest=digest, is_new=True)
+
+
+def keep(target: Target, folder: Path) -> Path:
+    """Make the package in a folder of this machine, in place of older ones, unless it is there."""
+    wanted = pinned(target, LOCK.read_text())
+    package = folder / f"{_name(wanted, target)}.tar.gz"
+    if not package.is_file():
+        folder.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryDirectory(dir=folder) as scratch:
+            made = Path(scratch, package.name)
+            build(made, target, wanted)
+            for older in folder.glob("eventlake-*.tar.gz"):
+                older.unlink(missing_ok=True)
+            made.replace(package)
+    return package
+
+
+def pack_code(folder: Path) -> Path:
+    """Write this version of eventlake alone, in `lib`, for nodes that have its libraries; named after what it holds."""
+    lib = folder / "lib"
+    _copy_code(lib)
+    package = folder / f"eventlake-{eventlake.__version__}-{tree_digest(lib)[:12]}.tar.gz"
+    # The same to the last byte each time: a session takes another file of the same name for a mistake.
+    with (
+        package.open("wb") as file,
+        gzip.GzipFile("", "wb", 1, file, mtime=0) as packed,
+        tarfile.open(fileobj=packed, mode="w") as tar,
+    ):
+        tar.add(lib, "lib", filter=_of_no_time)
+    return package
+
+
+def _name(wanted: list[str], target: Target) -> str:
+    return f"eventlake-{eventlake.__version__}-{_fingerprint(wanted, target)}"
+
+
+def _copy_code(lib: Path) -> None:
+    shutil.copytree(Path(eventlake.__file__).parent, lib / "eventlake", ignore=shutil.ignore_patterns(*_LEFT_OUT))
 
 
 def _is_there(storage: Storage, path: str) -> bool:
@@ -106,7 +145,7 @@ def build(tarball: Path, target: Target, wanted: list[str]) -> str:
         whole = Path(folder, "whole")
         lib, launcher = whole / "lib", whole / "bin" / "python"
         _fetch(lib, target, wanted)
-        shutil.copytree(Path(eventlake.__file__).parent, lib / "eventlake")
+        _copy_code(lib)
         for unwanted in [path for name in _LEFT_OUT for path in lib.rglob(name) if path.is_dir()]:
             shutil.rmtree(unwanted, ignore_errors=True)  # one may be in another
         launcher.parent.mkdir()
@@ -124,6 +163,11 @@ def _of_nobody(entry: tarfile.TarInfo) -> tarfile.TarInfo:
     return entry
 
 
+def _of_no_time(entry: tarfile.TarInfo) -> tarfile.TarInfo:
+    entry.mtime = 0
+    return _of_nobody(entry)
+
+
 def _fetch(lib: Path, target: Target, wanted: list[str]) -> None:
     platforms = [word for name in target.platforms for word in ("--platform", name)]
     options = ["--no-deps", "--only-binary=:all:", "--implementation=cp", f"--python-version={target.version}"]
@@ -138,13 +182,13 @@ def _fetch(lib: Path, target: Target, wanted: list[str]) -> None:
     if done.returncode:
         raise SetupError(
             f"pip could not fetch the libraries for {target.python} on {target.machine}: {done.stderr.strip()[-500:]}",
-            fix="check the network and that pip is installed; choose emr.python and emr.machine as the nodes have them",
+            fix="check the network and that pip is installed; set the runner's python and machine as the nodes are",
         )
 
 
 def pinned(target: Target, lock: str) -> list[str]:
     """The libraries of a lock file for the nodes, by version and hash, without what clusters have."""
-    from packaging.requirements import Requirement  # noqa: PLC0415 - comes with the extra `aws`
+    from packaging.requirements import Requirement  # noqa: PLC0415 - comes with the extras that need a package
 
     nodes = {
         "implementation_name": "cpython",

@@ -5,11 +5,8 @@ out. Plain RDDs do that without the seconds that SQL planning and pandas cost at
 """
 
 import contextlib
-import functools
-import gc
 import math
 import os
-import re
 import sys
 import threading
 import uuid
@@ -17,12 +14,13 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, TypeVar
 
-from eventlake import errors
 from eventlake.errors import EventLakeError, SetupError, TransientError
 from eventlake.runners import java_process
 from eventlake.runners.class_cache import java_options
 from eventlake.runners.java import java_home
-from eventlake.runners.spark_watch import Progress, Watch, is_of_the_way
+from eventlake.runners.spark_watch import JobGroup, is_of_the_way
+from eventlake.runners.task_errors import explaining_errors, reason, translated
+from eventlake.runners.watch import Progress, Watch
 from eventlake.storage import private
 
 Task = TypeVar("Task")
@@ -95,9 +93,9 @@ class SparkRunner:
             group = uuid.uuid4().hex
             spark.setJobGroup(group, function.__name__, interruptOnCancel=True)
             work = spark.parallelize(tasks, len(tasks)).map(
-                lambda task: _explaining_errors(function, shared.value, task)
+                lambda task: explaining_errors(function, shared.value, task)
             )
-            watch = Watch(spark, group, progress, self._patience)
+            watch = Watch(JobGroup(spark, group), progress, self._patience)
             try:
                 with watch:
                     results: list[Result] = work.collect()
@@ -133,16 +131,8 @@ class SparkRunner:
                     "it again: nothing was published",
                 ) from error
             if type(error).__module__.startswith(("py4j", "pyspark")):
-                raise self._translated(step, error) from error
+                raise translated(step, error, self._place) from error
             raise
-
-    def _translated(self, step: str, error: Exception) -> EventLakeError:
-        """The error that a task raised, as far as it is one of ours: Spark brings only its text."""
-        if ours := _OURS.search(str(error)):
-            kind: type[EventLakeError] = getattr(errors, ours["kind"])
-            return kind(f"Spark could not {step}: {ours['problem']}", fix=ours["fix"])
-        fix = f"see {self._place}, then run it again: nothing was published"
-        return TransientError(f"Spark could not {step}: {_reason(error)}", fix=fix)
 
     def _start(self) -> Any:
         # Half a second that most commands can do without. No session is made: SQL would take another.
@@ -170,7 +160,7 @@ class SparkRunner:
                 context = SparkContext(conf=conf, gateway=gateway)
             except Exception as error:
                 raise SetupError(
-                    f"Spark did not start on {self._master}: {_reason(error)}",
+                    f"Spark did not start on {self._master}: {reason(error)}",
                     fix=f"see {self._log}; check spark.master and spark.conf in the workspace's settings",
                 ) from error
         java_process.quiet(context)
@@ -215,27 +205,3 @@ def _stderr_to(log: Path | None) -> Iterator[None]:
     finally:
         os.dup2(kept, 2)
         os.close(kept)
-
-
-def _explaining_errors(function: Callable[[Context, Task], Result], context: Context, task: Task) -> Result:
-    _freeze()
-    try:
-        return function(context, task)
-    except OSError as error:
-        raise errors.of_system(error) from error
-
-
-@functools.cache
-def _freeze() -> None:
-    """Once in each worker, which looks for garbage after every task: spare it what libraries made when they loaded."""
-    gc.freeze()
-
-
-_OURS = re.compile(r"eventlake\.errors\.(?P<kind>\w+): (?P<problem>(?s:.*?))\n\s*Fix: (?P<fix>.*)")
-
-
-def _reason(error: Exception) -> str:
-    """The line of a Java or Python stack that tells most."""
-    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
-    told = [line for line in lines if "Error: " in line or "Exception: " in line]
-    return (told or lines or [type(error).__name__])[-1][:500]

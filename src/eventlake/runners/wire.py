@@ -112,6 +112,16 @@ def decoded(content: bytes, kind: type[T], where: str) -> T:
     return value
 
 
+def decoded_part(content: bytes, kind: Any, storages: Sequence[Storage], where: str) -> Any:
+    """What the tasks of a step share, or one of them; it may speak of these storages, and of no other."""
+    return _decoded(content, kind, where, storages)
+
+
+def joined_answer(results: Sequence[bytes]) -> bytes:
+    """The answer to a request, of results that were encoded one by one."""
+    return msgspec.json.encode(_Answered(results=Raw(b"[" + b",".join(results) + b"]")))
+
+
 def encoded_request(request: Request) -> bytes:
     asked = _Asked(request.step.name, Raw(encoded(request.context)), Raw(encoded(request.tasks)))
     return msgspec.json.encode(asked)

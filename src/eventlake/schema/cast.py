@@ -2,7 +2,8 @@
 
 A cast is made when it is exact or only widens. Otherwise the cell is null and the value is a misfit. Two casts keep
 a useful cell although they lose something: a number with more than six decimals is rounded, and a date-time finer
-than a microsecond is cut; the original is then a misfit too, unless the source does not want these kept.
+than a microsecond is cut; the original is then a misfit too, unless the source does not want these kept. Casts that go
+further, and keep the original beside what they made of it, are in `best_effort`.
 """
 
 import re
@@ -20,7 +21,7 @@ from eventlake.events import instants
 from eventlake.schema import instant_columns, numbers
 from eventlake.schema.instant_columns import Mask
 from eventlake.schema.kinds import Kind, Typed
-from eventlake.schema.numbers import to_decimal
+from eventlake.schema.numbers import to_decimal, to_whole
 from eventlake.schema.types import ColumnType
 
 _WHOLE = re.compile(r"-?[1-9]\d{0,18}|0", re.ASCII)
@@ -36,9 +37,13 @@ NO_ROOM_NOW = "too many columns are new at once"
 TRUNCATED = "cut to a whole number"
 NEAREST = "rounded to a double"
 NO_SUCH_DAY = "there is no such day, so the cell has a later one"
+CONVERTED = {
+    target: f"converted to {target.value}"
+    for target in (ColumnType.BIGINT, ColumnType.BOOLEAN, ColumnType.DECIMAL, ColumnType.TIMESTAMP)
+}
 
 # With these the cell holds something and the original is kept as well; with the others the cell is null.
-BESIDE_THE_CELL = frozenset({ROUNDED, CUT, SPELLING, TRUNCATED, NEAREST, NO_SUCH_DAY})
+BESIDE_THE_CELL = frozenset({ROUNDED, CUT, SPELLING, TRUNCATED, NEAREST, NO_SUCH_DAY, *CONVERTED.values()})
 REASONS = (
     BESIDE_THE_CELL | {FRACTION, TOO_LARGE, NO_ROOM, NO_ROOM_NOW} | {f"not a {target.value}" for target in ColumnType}
 )
@@ -143,6 +148,14 @@ def _number_to_bigint(number: str) -> Cell:
     return Cell(whole) if -(2**63) <= whole < 2**63 else Cell(None, TOO_LARGE)
 
 
+def cut_to_bigint(number: str) -> Cell:
+    found = to_whole(number)
+    if found is None:
+        return Cell(None, TOO_LARGE)
+    whole, is_exact = found
+    return Cell(whole, None if is_exact else TRUNCATED)
+
+
 def _number_to_decimal(number: str) -> Cell:
     cell = to_decimal(number)
     if cell is None:
@@ -180,8 +193,7 @@ _ONE_BY_ONE = {
     (Kind.TEXT, ColumnType.TIMESTAMP): _text_to_timestamp,
 }
 
-SEGMENT = Casts(_at_once, _ONE_BY_ONE)
-cast = SEGMENT.cast
+EXACT = Casts(_at_once, _ONE_BY_ONE)
 
 
 def value_text(kind: Kind, value: Any) -> str:

@@ -28,7 +28,7 @@ class Declared(NamedTuple):
     type: ColumnType
 
     def fits(self, table: str, column: str) -> bool:
-        return self.table in ("", table) and _matches(self.column, column)
+        return self.table in ("", table) and matches(self.column, column)
 
     def __str__(self) -> str:
         return f"{self.table}:{self.column}={self.type.value}" if self.table else f"{self.column}={self.type.value}"
@@ -68,7 +68,7 @@ def _one(text: str, dialect: Dialect) -> Declared:
 
 
 def _column(path: str) -> str:
-    column = _pattern(path)
+    column = pattern(path)
     if column in ENVELOPE_TYPES:
         raise ValueError(f"{column} is of the envelope, and always made as {ENVELOPE_TYPES[column].value}")
     if column in names.PARTITION_KEYS:
@@ -76,10 +76,10 @@ def _column(path: str) -> str:
     return column
 
 
-def _pattern(path: str) -> str:
+def pattern(path: str) -> str:
     """A place of the event, or a column, as a pattern for columns.
 
-    >>> _pattern("properties.orderTotal"), _pattern("properties.*Id"), _pattern("context_*")
+    >>> pattern("properties.orderTotal"), pattern("properties.*Id"), pattern("context_*")
     ('properties_order_total', 'properties_*_id', 'context_*')
     """
     keys = path.split(".")
@@ -100,8 +100,9 @@ SEGMENT = Dialect(_column, SEGMENT_TYPES)
 RUDDERSTACK = Dialect(_rudder_column, RUDDER_TYPES)
 
 
-def _matches(pattern: str, name: str) -> bool:
-    return re.fullmatch(".*".join(map(re.escape, pattern.split("*"))), name) is not None
+def matches(star: str, name: str) -> bool:
+    """Whether a name fits a pattern, in which `*` stands for any characters."""
+    return re.fullmatch(".*".join(map(re.escape, star.split("*"))), name) is not None
 
 
 @dataclass(frozen=True)

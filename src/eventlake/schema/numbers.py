@@ -15,6 +15,7 @@ ARROW = pa.decimal128(38, 6)
 MAX_DIGITS = 4000  # Python refuses to make an integer of more than 4,300 digits from text
 
 _PLACES = Decimal("0.000001")
+_DIGITS_OF_64_BITS = 20  # one more than such a number has
 _LIMIT = Decimal(10) ** 32
 _WIDE = Context(prec=60, rounding=ROUND_HALF_EVEN)
 
@@ -42,6 +43,22 @@ def to_decimal(number: str) -> tuple[Decimal, bool] | None:
         return None
     rounded = (value or Decimal(0)).quantize(_PLACES, context=_WIDE)
     return (rounded, rounded == value) if rounded.copy_abs() < _LIMIT else None
+
+
+def to_whole(number: str) -> tuple[int, bool] | None:
+    """The number cut to a whole one, and whether nothing was cut off; None when it has more than 64 bits.
+
+    >>> to_whole("-1.9"), to_whole("1e3"), to_whole("1e19")
+    ((-1, False), (1000, True), None)
+    """
+    try:
+        value = Decimal(number)
+    except InvalidOperation:  # far beyond one, or far below
+        return None if float(number) else (0, False)
+    if value and value.adjusted() >= _DIGITS_OF_64_BITS:
+        return None
+    whole = int(value)
+    return (whole, whole == value) if -(2**63) <= whole < 2**63 else None
 
 
 class Decimals(NamedTuple):

@@ -18,7 +18,7 @@ import pyarrow.compute as pc
 
 from eventlake.events import instants
 from eventlake.schema import instant_columns
-from eventlake.schema.cast import CUT, NEAREST, NO_SUCH_DAY, TOO_LARGE, TRUNCATED, Casts, Cell, as_it_is
+from eventlake.schema.cast import CUT, NEAREST, NO_SUCH_DAY, TOO_LARGE, Casts, Cell, as_it_is, cut_to_bigint
 from eventlake.schema.instant_columns import Mask
 from eventlake.schema.kinds import Kind, Typed
 from eventlake.schema.tallies import Tallies
@@ -143,18 +143,6 @@ def _at_once(column: Typed, target: ColumnType) -> tuple[pa.Array, Mask]:
     return made, is_left.to_numpy(zero_copy_only=False)
 
 
-def _number_to_bigint(text: str) -> Cell:
-    number = _decimal(text)
-    if number is None:  # far beyond one, or far below
-        return Cell(None, TOO_LARGE) if float(text) else Cell(0, TRUNCATED)
-    if number and number.adjusted() >= _MOST_DIGITS:
-        return Cell(None, TOO_LARGE)
-    whole = int(number)
-    if not -(2**63) <= whole < 2**63:
-        return Cell(None, TOO_LARGE)
-    return Cell(whole, None if whole == number else TRUNCATED)
-
-
 def _integer_to_double(number: int) -> Cell:
     return Cell(float(number), None if int(float(number)) == number else NEAREST)
 
@@ -178,7 +166,7 @@ def _text_to_timestamp(text: str) -> Cell:
 CASTS = Casts(
     _at_once,
     {
-        (Kind.NUMBER, ColumnType.BIGINT): _number_to_bigint,
+        (Kind.NUMBER, ColumnType.BIGINT): cut_to_bigint,
         (Kind.INTEGER, ColumnType.DOUBLE): _integer_to_double,
         (Kind.NUMBER, ColumnType.DOUBLE): _number_to_double,
         (Kind.TEXT, ColumnType.TIMESTAMP): _text_to_timestamp,

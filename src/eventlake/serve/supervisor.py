@@ -80,7 +80,9 @@ class Supervisor:
             text=True,
             errors="replace",
             env=os.environ | {PARENT: str(os.getpid())},
-            start_new_session=True,  # Ctrl-C is for the supervisor, which tells its parts
+            # Ctrl-C is for the supervisor, which tells its parts. Not in sessions of their own, for then Linux would
+            # share the cores out among sessions, and priorities count within one only.
+            process_group=0,
         )
         part.started_at = time.monotonic()
         threading.Thread(target=self._pass_on, args=(part.name, part.process), daemon=True).start()

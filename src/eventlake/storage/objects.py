@@ -27,11 +27,20 @@ R = TypeVar("R")
 _LISTED_AT_ONCE = 1000
 _DELETED_AT_ONCE = 1000
 _CODE = re.compile(r"(?:<Code>|\(code: )(\w+)")  # of a request, or of one object among many
+_MESSAGE = re.compile(r"<Message>\s*([^<\n]+)")
+_NOT_THERE = ("", "404", "NoSuchKey", "BlobNotFound")
 
 
 class ObjectStorage(Storage):
     at_once = 16
     extra: str  # of ours, that brings what is needed
+
+    def __init__(self, root: str, options: Any, *, timeout: float) -> None:
+        super().__init__(root.rstrip("/"), timeout=timeout)
+        self.options = options  # how to reach the server, and as whom
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return functools.partial(type(self), timeout=self.timeout), (self.root, self.options)
 
     @abstractmethod
     def _connected(self) -> "ObjectStore":
@@ -50,6 +59,11 @@ class ObjectStorage(Storage):
             raise SetupError(problem, fix=f"pip install 'eventlake[{self.extra}]'") from error
         return self._connected()
 
+    def _store_for(self, request: str) -> "ObjectStore":
+        """The store for a request; some want more of one that writes."""
+        del request
+        return self._store
+
     # Every request passes here: `request` is one of list, stat, read, write, create, copy and delete.
 
     @answered
@@ -64,11 +78,11 @@ class ObjectStorage(Storage):
     def _answer(self, request: str, path: str, ask: Callable[["ObjectStore"], R]) -> R:
         what = f"{request} {self.full(path)}"
         try:
-            return ask(self._store)
+            return ask(self._store_for(request))
         except EventLakeError:
             raise
         except FileNotFoundError as error:
-            if code_of(error) in ("", "NoSuchKey", "BlobNotFound"):
+            if code_of(error) in _NOT_THERE:
                 raise FileNotFoundError(what) from error
             raise self._explained(error, request, what) or error from error
         except Exception as error:
@@ -196,7 +210,8 @@ class ObjectStorage(Storage):
         """What an object store has taken is safe."""
 
     def delete(self, path: str) -> None:
-        self._ask("delete", path, lambda store: _obstore().delete(store, path))
+        with suppress(FileNotFoundError):
+            self._ask("delete", path, lambda store: _obstore().delete(store, path))
 
     def delete_folder(self, folder: str) -> None:
         self._delete([file.path for file in self.files(folder)])
@@ -204,8 +219,11 @@ class ObjectStorage(Storage):
     def _delete(self, paths: Sequence[str]) -> None:
         for start in range(0, len(paths), _DELETED_AT_ONCE):
             some = paths[start : start + _DELETED_AT_ONCE]
-            with suppress(FileNotFoundError):
+            try:
                 self._ask("delete", some[0], functools.partial(_deleted, some))
+            except FileNotFoundError:  # for which some stores leave the rest as it is
+                for _ in self.beside(self.delete, some):
+                    pass
 
 
 def code_of(error: Exception) -> str:
@@ -215,8 +233,10 @@ def code_of(error: Exception) -> str:
 
 
 def told(error: Exception) -> str:
-    """What an error of obstore says, for people."""
-    return str(error).partition("\n\nDebug source")[0].strip()
+    """What an error of obstore says, for people: the server's own words, if it has any."""
+    whole = str(error).partition("\n\nDebug source")[0].strip()
+    message = _MESSAGE.search(whole)
+    return f"{code_of(error)}: {message[1].strip()}" if message else whole
 
 
 def _arrow() -> Any:

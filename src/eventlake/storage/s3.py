@@ -46,14 +46,11 @@ class S3Options(NamedTuple):
 
 class S3Storage(ObjectStorage):
     extra = "aws"
+    options: S3Options
 
     def __init__(self, root: str, options: S3Options | None = None, *, timeout: float = TIMEOUT) -> None:
-        super().__init__(root.rstrip("/"), timeout=timeout)
-        self.options = options or S3Options()
+        super().__init__(root, options or S3Options(), timeout=timeout)
         self._bucket, _, self._prefix = self.root.removeprefix("s3://").partition("/")
-
-    def __reduce__(self) -> tuple[Any, ...]:
-        return functools.partial(type(self), timeout=self.timeout), (self.root, self.options)
 
     def _connected(self) -> "ObjectStore":
         from obstore.store import S3Store  # noqa: PLC0415

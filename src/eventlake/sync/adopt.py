@@ -1,8 +1,8 @@
 """Taking over tables that somebody else made: their columns and types are what a connection's tables begin with.
 
-A lake of Segment's or RudderStack's own making is described by its Glue tables, or by its Parquet files. From then on
-files are written beside theirs, columns are appended, and no type changes. Nothing of theirs is moved or deleted, and
-`eventlake query` shows only what eventlake has loaded.
+A lake of Segment's or RudderStack's own making is described by its tables in Glue or in a Hive metastore, or by its
+Parquet files. From then on files are written beside theirs, columns are appended, and no type changes. Nothing of
+theirs is moved or deleted, and `eventlake query` shows only what eventlake has loaded.
 """
 
 import re
@@ -37,13 +37,13 @@ def tables_to_adopt(lake: Lake, connection: Connection) -> tuple[TableChange, ..
             f"{connection.name} has tables of its own already",
             fix="adopt before the first sync: what was loaded since then has its own types",
         )
-    is_in_glue = lake.settings.catalog.kind == "glue"
-    found = lake.glue.described(connection.database) if is_in_glue else _in_folders(lake, connection)
+    catalog = lake.shown_in
+    found = catalog.described(connection.database) if catalog else _in_folders(lake, connection)
     changes = tuple(_changes(connection, found))
     if not changes:
         place = (
-            f"the database {connection.database} of Glue"
-            if is_in_glue
+            f"the database {connection.database} of {catalog.title}"
+            if catalog
             else lake.storage.full(connection.dialect.data_folder)
         )
         raise NotFoundError(

@@ -11,14 +11,14 @@ def still_holding(job: Job, outcome: Outcome, before: LakeState, now: LakeState)
     """What a replay made, with tables planned as they are now; None if it has to be made again.
 
     Syncs only add: messages that were not there, files beside others, columns behind others. That touches a replay in
-    three cases. If it loads messages that were not in the lake, or makes a lost part of the index anew, a sync may have
-    done the same. A column that both found to be new may have become one of another type. And a column may have come
+    three cases. If it loads messages that were not in the lake, or makes a part of the index anew, a sync may have done
+    the same. A column that both found to be new may have become one of another type. And a column may have come
     where the replay's files have the first values that were rescued. Whatever took files away was no sync: a run that
     had died before was carried out only now.
     """
     if now.last_run == before.last_run:
         return outcome
-    if outcome.kept.new_ids or outcome.kept.reindexed.replaced:
+    if outcome.kept.new_ids or outcome.kept.reindexed.replaced or outcome.kept.removed:
         return None
     if not {file.path for file in before.data_files} <= {file.path for file in now.data_files}:
         return None

@@ -75,6 +75,7 @@ def close(staged: Staged, kept: Kept, published: Iterable[Published]) -> Account
                 lines=count.lines,
                 loaded=rows.loaded,
                 duplicates=rows.duplicates,
+                suppressed=count.suppressed,
                 blocked=count.blocked,
                 quarantined=count.quarantined,
                 checksum=rows.checksum,

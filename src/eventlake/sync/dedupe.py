@@ -12,6 +12,7 @@ from eventlake.sync.index import Index, Reindexed, with_index
 from eventlake.sync.shares import dedupe_shares
 from eventlake.sync.stage import Staged
 from eventlake.sync.state import LakeState
+from eventlake.sync.thinned import Thinned, without_messages
 from eventlake.sync.work import Work
 from eventlake.tasks import dedupe as task
 from eventlake.tasks.counts import Count, added_up
@@ -30,6 +31,9 @@ class Kept:
     new_ids: list[NewIds] = field(default_factory=list)
     carried: list[str] = field(default_factory=list)
     carried_routes: dict[Route, int] = field(default_factory=dict)
+    removed: list[str] = field(default_factory=list)  # files with messages that leave the lake
+    removed_routes: dict[Route, int] = field(default_factory=dict)
+    thinned: Thinned = field(default_factory=Thinned)  # the index without them
     reindexed: Reindexed = field(default_factory=Reindexed)
     scope: Scope | None = None
 
@@ -54,8 +58,16 @@ class Kept:
     @property
     def carried_tables(self) -> dict[str, int]:
         """How many rows of each table only the lake has."""
+        return self._by_table(self.carried_routes)
+
+    @property
+    def removed_tables(self) -> dict[str, int]:
+        """How many rows of each table leave the lake."""
+        return self._by_table(self.removed_routes)
+
+    def _by_table(self, routes: dict[Route, int]) -> dict[str, int]:
         tables: dict[str, int] = {}
-        for route, messages in self.carried_routes.items():
+        for route, messages in routes.items():
             for key in filter(self._is_in_scope, route):
                 tables[key] = tables.get(key, 0) + messages
         return tables
@@ -101,29 +113,34 @@ def _decided(work: Work, state: LakeState, found: Found, staged: Staged, index: 
         failed_files=staged.failed_files,
         scope=job.scope,
         routes=tuple(sorted(routes)) if is_about_tables else (),
+        withheld=tuple(staged.withheld),
     )
     shares = ids.shares(dedupe_shares(staged.messages, work.runner.parallelism, work.sizes.shares))
     kept = combine(work.spread("dedupe", task.dedupe, context, shares), routes)
     kept.reindexed, kept.scope = made, job.scope
+    if kept.removed and job.mode is Mode.REPLAY:  # a rebuild makes the whole index anew
+        kept.thinned = without_messages(work, index, made, kept.removed)
     return kept
 
 
 def combine(results: Sequence[DedupeResult], routes: Collection[Route]) -> Kept:
     """Join the results of dedupe tasks, which name routes by their hashes."""
     by_hash = {ids.route_hash(route): route for route in routes}
-    kept, carried = Kept(), Counter[int]()
+    kept, carried, removed = Kept(), Counter[int](), Counter[int]()
     for result in results:
         kept.dropped += [result.dropped] if result.dropped else []
         kept.new_ids += [result.new_ids] if result.new_ids else []
         kept.carried += [result.carried] if result.carried else []
-        for key, messages in result.carried_routes.items():
-            carried[key] += messages
+        kept.removed += [result.removed] if result.removed else []
+        carried.update(result.carried_routes)
+        removed.update(result.removed_routes)
     kept.files = added_up(result.files for result in results)
     routes_counted = added_up(result.routes for result in results)
-    for key in (*routes_counted, *carried):
+    for key in (*routes_counted, *carried, *removed):
         if key not in by_hash:
             problem = f"messages were counted on a route that neither the lake nor this run has: {key}"
             raise InternalError(problem, fix="run it again; if it happens twice, report it with this message")
     kept.routes = {by_hash[key]: count for key, count in routes_counted.items()}
     kept.carried_routes = {by_hash[key]: messages for key, messages in carried.items()}
+    kept.removed_routes = {by_hash[key]: messages for key, messages in removed.items()}
     return kept

@@ -50,7 +50,7 @@ def loaded(job: Job, index: Index, archive: Iterable[StoredFile], before: Mappin
     files: list[RawFile] = []
     gone = 0
     for path, file in sorted(before.items()):
-        left_out = file.quarantined or file.blocked
+        left_out = file.quarantined or file.blocked or file.suppressed
         if job.only_left_out and not left_out:
             continue
         if file.first_received is None or file.last_received is None:

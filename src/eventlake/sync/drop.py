@@ -4,23 +4,24 @@ The raw archive stays as it is. A rule keeps the table out from then on. As the 
 more, the events are loaded like new ones when the rule is taken away.
 """
 
-from typing import Any, NamedTuple
+from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 
 from eventlake.commit.manifest import Manifest, Noted
 from eventlake.control.admission import Decisions, DroppedTable
-from eventlake.control.ledger import Entry, IndexFile, TableFiles
+from eventlake.control.ledger import Entry, TableFiles
 from eventlake.errors import NotFoundError
 from eventlake.lake import ids
 from eventlake.reports import report
 from eventlake.reports.words import count
 from eventlake.sync.books import Books
-from eventlake.sync.index import Index, Reindexed, named, with_index
+from eventlake.sync.index import named, with_index
 from eventlake.sync.notices import lost_index
 from eventlake.sync.state import LakeState
+from eventlake.sync.thinned import thinned
 from eventlake.sync.work import Work
-from eventlake.tasks.id_files import IdWriter, NewIds
 
 
 def manifest_of_drop(work: Work, state: LakeState, table_key: str, head: report.RunHead) -> Manifest:
@@ -29,9 +30,9 @@ def manifest_of_drop(work: Work, state: LakeState, table_key: str, head: report.
     table = state.tables.get(table_key)
     if table is None:
         raise NotFoundError(f"{connection.name} has no table {table_key!r}", fix="see `eventlake tables`")
-    index = with_index(
-        work, state.index, state.data_files, lambda sound, made: _index_without(work, state, table_key, sound, made)
-    )
+    change = _shorter(work, state, table_key)
+    index = with_index(work, state.index, state.data_files, lambda sound, made: thinned(work, sound, made, change))
+    gained = named(index.parts, f"{lake.folders.index}/source={connection.source.id}", head.run_id)
     finish_ns = lake.clock.now_ns()
     files = [file for file in state.data_files if file.table_key == table_key]
     discards = [file.path for file in state.data_files if file.owner == table_key]
@@ -66,74 +67,31 @@ def manifest_of_drop(work: Work, state: LakeState, table_key: str, head: report.
             TableFiles(table_key, removed=[file.path for file in files]),
             *([TableFiles(str(connection.dialect.discards), removed=discards)] if discards else ()),
         ],
-        index_files=[*index.gained.values(), *index.taken],
-        removed_index_files=index.removed,
+        index_files=[*gained.values(), *index.taken],
+        removed_index_files=[file.path for file in index.replaced],
         decisions=Decisions(dropped=[DroppedTable(table_key, rows, head.run_id, finish_ns // 1000)]),
         base=state.last_run,
     )
-    moves = [(written, file.path) for written, file in index.gained.items()]
+    moves = [(written, file.path) for written, file in gained.items()]
     return Manifest(entry, moves, [], [(table.database, table.name)], Noted.of(connection))
 
 
-class _Index(NamedTuple):
-    """What a drop does to the index."""
-
-    gained: dict[str, IndexFile]  # by the names that they have in the staging folder
-    taken: list[IndexFile]  # over from runs whose other files changed
-    removed: list[str]
-    made: Reindexed
-
-
-def _index_without(work: Work, state: LakeState, table_key: str, index: Index, made: Reindexed) -> _Index:
-    """The index without the rows of a table: its messages are gone from it, or take one table less.
-
-    A file keeps its time, by which copies are looked for.
-    """
-    storage, writer = work.lake.storage, IdWriter(work.lake.storage, work.folder)
+def _shorter(work: Work, state: LakeState, table_key: str) -> Callable[[ids.Ids], ids.Ids | None]:
+    """What a file of the index is without a table: its messages are gone from it, or take one table less."""
+    routes = work.job.connection.dialect.routes(frozenset(state.tables))
     shorter = {
-        ids.route_hash(route): tuple(key for key in route if key != table_key)
-        for route in work.job.connection.dialect.routes(frozenset(state.tables))
-        if table_key in route
+        ids.route_hash(route): tuple(key for key in route if key != table_key) for route in routes if table_key in route
     }
 
-    def without(path: str) -> tuple[bool, NewIds | None]:
-        """Whether a file changes, and what is left of it then."""
-        with ids.opened(storage, path) as stored:
-            messages = stored.read(ids.ALL, ids.INDEX_FIELDS)
-            leads_there = np.isin(messages["route"], np.array(list(shorter), "<u8"))
-            if not leads_there.any():
-                return False, None
-            routes, stays = messages["route"].copy(), ~leads_there
-            for before, after in shorter.items():
-                if after:
-                    stays |= messages["route"] == before
-                    routes[messages["route"] == before] = ids.route_hash(after)
-            return True, writer.index(ids.Ids({**messages.arrays, "route": routes}).take(stays))
+    def without(messages: ids.Ids) -> ids.Ids | None:
+        leads_there = np.isin(messages["route"], np.array(list(shorter), "<u8"))
+        if not leads_there.any():
+            return None
+        routes, stays = messages["route"].copy(), ~leads_there
+        for before, after in shorter.items():
+            if after:
+                stays |= messages["route"] == before
+                routes[messages["route"] == before] = ids.route_hash(after)
+        return ids.Ids({**messages.arrays, "route": routes}).take(stays)
 
-    anew: list[NewIds] = []
-    for part in made.parts:
-        is_changed, rest = without(part.path)
-        left = rest if is_changed else part
-        anew += [left] if left else []
-    made = made._replace(parts=tuple(anew))
-    parts: list[tuple[NewIds | None, int]] = [(part, made.synced_at) for part in made.parts]
-    whole, changed = [], list(made.replaced)
-    for file in index.sound:
-        is_changed, rest = without(file.path)
-        if is_changed:
-            changed.append(file)
-            parts.append((rest, file.synced_at))
-        else:
-            whole.append(file)
-    # What is left of a run's index is no longer what the run reported: all of it belongs to the drop.
-    runs = {file.run_id for file in changed}
-    return _Index(
-        named(
-            [(part, at) for part, at in parts if part],
-            f"{work.lake.folders.index}/source={work.job.connection.source.id}",
-            work.run_id,
-        ),
-        [file for file in whole if file.run_id in runs],
-        [file.path for file in changed],
-        made,
-    )
+    return without

@@ -2,9 +2,10 @@
 
 from collections import Counter
 from collections.abc import Collection, Mapping
+from dataclasses import replace
 from typing import Any
 
-from eventlake.catalog.base import TableChange
+from eventlake.catalog.base import TableChange, unchanged
 from eventlake.commit.manifest import Manifest, Noted
 from eventlake.control.admission import Decisions, remembered
 from eventlake.control.ledger import Entry, IndexFile, LakeFile, LoadedFile, TableFiles
@@ -48,7 +49,7 @@ def manifest_of(
         report=lines,
         raw_files=[] if job.is_replay else _loaded_files(source_id, run_id, outcome),
         files=_table_files(source_id, run_id, outcome),
-        index_files=list(index.values()),
+        index_files=[*index.values(), *outcome.kept.thinned.taken],
         removed_index_files=_replaced_index(job, state, outcome),
         quarantine_files=list(quarantine.values()),
         decisions=_decisions(state, job, outcome, at),
@@ -109,16 +110,19 @@ def _decisions(state: LakeState, job: Job, outcome: Outcome, at: int) -> Decisio
 
 def _index(job: Job, outcome: Outcome, run_id: str, now: int) -> dict[str, IndexFile]:
     parts = [(part, now) for part in outcome.kept.new_ids]
-    if job.mode is not Mode.REBUILD:  # which makes the whole index anew
+    if outcome.kept.thinned.replaced:
+        parts += outcome.kept.thinned.parts
+    elif job.mode is not Mode.REBUILD:  # which makes the whole index anew
         again = outcome.kept.reindexed
         parts += [(part, again.synced_at) for part in again.parts]
     return named(parts, f"{job.connection.dialect.folders.index}/source={job.connection.source.id}", run_id)
 
 
 def _replaced_index(job: Job, state: LakeState, outcome: Outcome) -> list[str]:
-    index = state.index
-    replaced = [*index.sound, *index.lost] if job.mode is Mode.REBUILD else outcome.kept.reindexed.replaced
-    return [file.path for file in replaced]
+    index, kept = state.index, outcome.kept
+    if job.mode is Mode.REBUILD:
+        return [file.path for file in (*index.sound, *index.lost)]
+    return [file.path for file in kept.thinned.replaced or kept.reindexed.replaced]
 
 
 def _loaded_files(source_id: str, run_id: str, outcome: Outcome) -> list[LoadedFile]:
@@ -173,7 +177,24 @@ def _table_changes(state: LakeState, job: Job, outcome: Outcome) -> list[TableCh
                 anew=job.mode is Mode.REBUILD,
             )
         )
-    return changes
+    return changes if job.mode is Mode.REBUILD else _without_emptied(state, outcome, changes)
+
+
+def _without_emptied(state: LakeState, outcome: Outcome, changes: list[TableChange]) -> list[TableChange]:
+    """The changes, with the partitions forgotten of which a replay took the last rows out."""
+    if not outcome.kept.removed:
+        return changes
+    replaced = {file.path for file in outcome.replaced}
+    of_tables = {change.table_key: change for change in changes}
+    for key in outcome.kept.removed_tables.keys() & state.tables.keys():
+        files = [file for file in state.data_files if file.table_key == key]
+        before = {tuple(file.partition) for file in files if file.partition}
+        stay = {tuple(file.partition) for file in files if file.partition and file.path not in replaced}
+        after = stay | outcome.partitions.get(key, set())
+        if before - after:
+            change = of_tables.get(key) or unchanged(state.tables[key])
+            of_tables[key] = replace(change, partitions=tuple(sorted(after)), anew=True)
+    return list(of_tables.values())
 
 
 def _dropped(state: LakeState, job: Job, changes: Collection[TableChange]) -> list[tuple[str, str]]:
@@ -192,7 +213,8 @@ def _table_lines(job: Job, partitions: Partitions, outcome: Outcome) -> list[rep
         parts = published.get(plan.table_key, [])
         written = {file.partition for part in parts for file in part.files}
         count = outcome.accounts.tables.get(plan.table_key, Count())
-        if not written and not count.duplicates:
+        removed = outcome.kept.removed_tables.get(plan.table_key, 0)
+        if not written and not count.duplicates and not removed:
             continue
         known = () if job.mode is Mode.REBUILD else partitions.get(plan.table_key, ())
         new = sorted(values for values in written.difference(known) if values)
@@ -211,6 +233,8 @@ def _table_lines(job: Job, partitions: Partitions, outcome: Outcome) -> list[rep
             extra["rescued"] = dict(rescued.most_common(50))
         if count.rewritten:
             extra["rewritten"] = count.rewritten
+        if removed:
+            extra["removed"] = removed
         if plan.table_key in job.new_types:
             extra["retyped"] = {name: kind.value for name, kind in job.new_types[plan.table_key].items()}
         if plan.refused:
@@ -248,7 +272,13 @@ def _extra(job: Job, outcome: Outcome, tables: int) -> dict[str, Any]:
         extra |= {"rewritten": rewritten, "carried_over": outcome.carried}
     if failed:
         extra["failed_files"] = failed
-    if again.replaced:
+    if outcome.removed:
+        extra["removed"] = outcome.removed
+    if outcome.staged.blocked_by:
+        extra["blocked_by"] = dict(outcome.staged.blocked_by)
+    if outcome.kept.thinned.replaced:
+        extra["reindexed"] = outcome.kept.thinned.as_report
+    elif again.replaced:
         extra["reindexed"] = again.as_report
     notices = notices_of(job, outcome, tables)
     if notices:

@@ -10,6 +10,7 @@ from eventlake.sync.index import Reindexed
 from eventlake.sync.jobs import Job
 from eventlake.sync.outcome import Outcome
 from eventlake.sync.plan import TablePlan
+from eventlake.tasks.policies import DROPPED
 from eventlake.tasks.publish import Published
 
 ALMOST_FULL = 0.9
@@ -33,9 +34,11 @@ def notices_of(job: Job, outcome: Outcome, tables: int) -> list[str]:
     if outcome.rescued:
         odd = either(outcome.rescued, "value did not fit its column", "values did not fit their columns")
         told.append(f"{odd}; see {RESCUED_COLUMN}")
+    if outcome.removed:
+        told.append(f"{count(outcome.removed, 'row')} taken out of the lake: policies keep them out now")
     wanted = job.scope.table_keys if job.scope else None
     no_room = {name: n for name, n in staged.refused_tables.items() if wanted is None or name in wanted}
-    told += left_out(job.connection, accounts.whole.blocked, no_room, tables)
+    told += left_out(job.connection, staged.blocked_by, no_room, tables)
     told += unforeseen_types(job.connection.dialect, plans, published)
     refused = sum(len(plan.refused) for plan in plans)
     if refused:
@@ -74,12 +77,12 @@ def unforeseen_types(dialect: Dialect, plans: Sequence[TablePlan], published: It
     return told[:MOST] + (more if len(told) > MOST else [])
 
 
-def left_out(connection: Connection, blocked: int, refused: Mapping[str, int], tables: int) -> list[str]:
+def left_out(connection: Connection, blocked: Mapping[str, int], refused: Mapping[str, int], tables: int) -> list[str]:
     """Events whose tables were dropped or refused, and how much room is left of the `tables` that may be."""
     told = []
     limit = connection.settings.table_limit
-    if blocked:
-        told.append(f"{count(blocked, 'line')} of dropped tables left out; see `eventlake drop --list`")
+    if dropped := blocked.get(DROPPED):
+        told.append(f"{count(dropped, 'line')} of dropped tables left out; see `eventlake drop --list`")
     if refused:
         setting = "table_limit" if tables >= limit else "new_tables_per_run"
         most = sorted(refused, key=lambda name: (-refused[name], name))

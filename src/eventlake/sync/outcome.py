@@ -54,6 +54,11 @@ class Outcome(NamedTuple):
         """Rows that only the lake had."""
         return sum(self.kept.carried_tables.values())
 
+    @property
+    def removed(self) -> int:
+        """Rows that leave the lake."""
+        return sum(self.kept.removed_tables.values())
+
     def reindexed(self, job: Job) -> Reindexed:
         """The part of the index that was made anew because it was lost; a rebuild makes all of it anew anyway."""
         return Reindexed() if job.mode is Mode.REBUILD else self.kept.reindexed

@@ -34,7 +34,7 @@ def plan(job: Job, state: LakeState, staged: Staged, kept: Kept) -> list[TablePl
     _refuse_taken(job, state, staged)
     settings, dialect = job.connection.settings, job.connection.dialect
     plans = []
-    for key in sorted(staged.tables.keys() | kept.carried_tables.keys()):
+    for key in sorted(staged.tables.keys() | kept.carried_tables.keys() | kept.removed_tables.keys()):
         evidence = staged.tables[key].evidence if key in staged.tables else {}
         schema, columns = state.schema(job, key), dialect.columns(key)
         rules = replace(settings.type_rules, numbers=dialect.numbers, fixed=columns.fixed)

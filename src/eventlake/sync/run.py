@@ -42,6 +42,7 @@ from eventlake.sync.noted import Noted
 from eventlake.sync.outcome import Outcome
 from eventlake.sync.plan import plan, with_discards
 from eventlake.sync.publish import publish
+from eventlake.sync.schema_files import describe
 from eventlake.sync.stage import stage
 from eventlake.sync.state import LakeState, read_state
 from eventlake.sync.work import Sizes, Work
@@ -95,6 +96,7 @@ def _produced(work: Work, state: LakeState) -> Outcome:
     staged = stage(work, state, found)
     kept = dedupe(work, state, found, staged)
     plans = plan(work.job, state, staged, kept)
+    describe(work, state, plans)
     published = publish(work, state, plans, staged, kept)
     accounts = books.close(staged, kept, published)
     plans = with_discards(plans, work.job, state, published)

@@ -11,6 +11,7 @@ from eventlake.lake.staging import IdSegment
 from eventlake.schema.evolve import Evidence, join
 from eventlake.sync.discover import Found
 from eventlake.sync.jobs import Job
+from eventlake.sync.policies import suppressed_file
 from eventlake.sync.shares import stage_tasks
 from eventlake.sync.state import LakeState
 from eventlake.sync.work import Work
@@ -42,6 +43,8 @@ class Staged:
     quarantine: list[str] = field(default_factory=list)
     refused_tables: Counter[str] = field(default_factory=Counter)  # lines
     one_by_one: set[str] = field(default_factory=set)  # kinds of systems that can only read lines so
+    withheld: list[str] = field(default_factory=list)  # files with messages that a policy kept out
+    blocked_by: Counter[str] = field(default_factory=Counter)  # lines, by reason
 
     @property
     def messages(self) -> int:
@@ -68,6 +71,11 @@ def stage(work: Work, state: LakeState, found: Found) -> Staged:
         scope=job.scope,
         preferred_tables=job.allowed | {table.table_key for table in state.refused},
         dropped_tables=state.dropped,
+        text_columns=state.text_columns(job),
+        selection=settings.selection,
+        integration=work.lake.name if settings.honour_integrations else None,
+        suppressed=suppressed_file(work),
+        notes_withheld=job.is_replay,
         sizes=work.sizes.stage,
     )
     tasks = stage_tasks(found.files, work.runner.parallelism, work.sizes.shares)
@@ -87,9 +95,12 @@ def combine(results: Iterable[StageResult]) -> Staged:
         whole.files += result.files
         whole.id_segments += result.id_segments
         whole.refused_tables.update(result.refused_tables)
+        whole.blocked_by.update(result.blocked_by)
         whole.one_by_one |= {result.one_by_one} if result.one_by_one else set()
         if result.quarantine:
             whole.quarantine.append(result.quarantine)
+        if result.withheld:
+            whole.withheld.append(result.withheld)
         found = unpacked(result.tables)
         records = found.in_file(number)
         for name, rows, (start, end) in zip(found.tables, found.rows, pairwise(found.ends), strict=True):

@@ -1,14 +1,17 @@
 """What is in a lake of a connection, as a run finds it: read once, before anything is planned."""
 
-from collections.abc import Mapping
+from bisect import bisect_left
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from eventlake.catalog.base import CatalogTable
 from eventlake.control.admission import RefusedTable
 from eventlake.control.ledger import LakeFile
 from eventlake.errors import InvalidSettingsError
+from eventlake.reading.flatten import CONTAINERS
 from eventlake.schema.evolve import TableSchema
 from eventlake.schema.names import RESCUED_COLUMN
+from eventlake.schema.types import ColumnType
 from eventlake.sync.index import Index, found_sound
 from eventlake.sync.jobs import Job
 from eventlake.workspace import Lake
@@ -41,6 +44,13 @@ class LakeState:
         schemas = {key: self.schema(job, key) for key in self.tables}
         return {key: schema.names for key, schema in schemas.items() if schema}
 
+    def text_columns(self, job: Job) -> dict[str, frozenset[str]]:
+        """The columns of each table that take an object as JSON text: of texts, if no member of one has a column."""
+        if not job.connection.dialect.objects_as_text:
+            return {}
+        schemas = {key: self.schema(job, key) or TableSchema() for key in self.tables}
+        return {key: frozenset(_without_members(schema)) for key, schema in schemas.items()}
+
     def replaced_files(self, job: Job) -> list[LakeFile]:
         """The data files that a run writes anew; none for a sync."""
         scope = job.scope
@@ -51,6 +61,20 @@ class LakeState:
             for file in self.data_files
             if scope.start <= file.first_received < scope.stop and scope.has_table(file.owner or file.table_key)
         ]
+
+
+def _without_members(schema: TableSchema) -> Iterator[str]:
+    """The columns of text whose names no other column has before an underscore.
+
+    One event whose `properties` are a text does not turn all later ones into JSON.
+    """
+    names = sorted(schema.names)
+    for column in schema.columns:
+        below = f"{column.name}_"
+        first = bisect_left(names, below)
+        has_members = first < len(names) and names[first].startswith(below)
+        if column.type is ColumnType.STRING and not has_members and column.name not in CONTAINERS:
+            yield column.name
 
 
 def read_state(lake: Lake, job: Job) -> LakeState:

@@ -41,6 +41,7 @@ class DedupeContext:
     failed_files: frozenset[int]
     scope: Scope | None = None
     routes: tuple[Route, ...] = ()  # all that there are, if the scope is about some tables
+    withheld: tuple[str, ...] = ()  # files with messages that a policy keeps out
 
 
 @dataclass
@@ -51,6 +52,8 @@ class DedupeResult:
     new_ids: NewIds | None  # a share of the run's index
     carried: str | None  # messages that only the lake has
     carried_routes: dict[int, int] = field(default_factory=dict)  # how many, by hash
+    removed: str | None = None  # messages that a replay takes out of the lake
+    removed_routes: dict[int, int] = field(default_factory=dict)
 
 
 def dedupe(context: DedupeContext, share: Share) -> DedupeResult:
@@ -61,13 +64,14 @@ def dedupe(context: DedupeContext, share: Share) -> DedupeResult:
     holds, rows = _lake(context, share, staged)
     first = _first_of_each(staged, "high", "low") & readable
     new = first if context.mode is Mode.REBUILD else first & ~holds
-    again, carried = np.zeros(len(staged), bool), rows
+    again, only_there = np.zeros(len(staged), bool), np.ones(len(rows), bool)
     if context.mode is Mode.REPLAY:
         # What a broken file gave will not be written: the lake must keep it.
         again[readable], only_there = _written_again(rows, staged.take(readable))
-        carried = rows.take(only_there)
     elif context.mode is Mode.REBUILD:
-        carried = rows.take(~np.isin(_hashes(rows), _hashes(staged.take(readable))))
+        only_there = ~np.isin(_hashes(rows), _hashes(staged.take(readable)))
+    is_removed = only_there & _withheld(context, share, rows)
+    carried, removed = rows.take(only_there & ~is_removed), rows.take(is_removed)
     write = IdWriter(context.storage, context.folder)
     return DedupeResult(
         files=_counts(staged, "file", new, again, readable),
@@ -76,6 +80,8 @@ def dedupe(context: DedupeContext, share: Share) -> DedupeResult:
         new_ids=write.index(Ids({name: staged[name][new] for name in ids.INDEX_FIELDS})),
         carried=write.file(carried.ordered(), "carried"),
         carried_routes=_tally(carried["route"]),
+        removed=write.file(removed.ordered(), "removed"),
+        removed_routes=_tally(removed["route"]),
     )
 
 
@@ -154,6 +160,19 @@ def _written_again(lake: Ids, staged: Ids) -> tuple[Any, Any]:
     enough = copies >= rows
     chosen[order] = np.where(is_staged, enough & (place < 2 * rows), ~enough)  # as many copies as rows, after them
     return chosen[len(lake) :], chosen[: len(lake)]
+
+
+def _withheld(context: DedupeContext, share: Share, rows: Ids) -> Any:
+    """Which messages of the lake a policy keeps out now. One that also has rows outside of the scope stays as it is."""
+    parts = [ids.empty(ids.INDEX_FIELDS)]
+    for path in context.withheld:
+        with ids.opened(context.storage, path) as file:
+            part = file.read(share, ids.INDEX_FIELDS)
+            parts.append(Ids({name: values.copy() for name, values in part.arrays.items()}))
+    found = np.isin(_hashes(rows), _hashes(ids.joined(parts)))
+    if context.scope is not None and (table_keys := context.scope.table_keys) is not None:
+        found &= _takes(rows, (route for route in context.routes if table_keys.issuperset(route)))
+    return found
 
 
 def _hashes(messages: Ids) -> Any:

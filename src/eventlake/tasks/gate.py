@@ -12,6 +12,14 @@ class DroppedError(Exception):
     """All tables of a message were dropped."""
 
 
+class NotSelectedError(Exception):
+    """The lake is to have no table of a message."""
+
+    def __init__(self, route: Route) -> None:
+        super().__init__("not selected")
+        self.route = route
+
+
 class RefusedError(Exception):
     """There is no room for a table of a message."""
 
@@ -27,13 +35,16 @@ class Gate:
         self._new_tables: set[str] = set()
 
     def opened(self, route: Route) -> Route:
-        """The route without tables that were dropped. Raises DroppedError if none is left, RefusedError without room.
+        """The route without tables that were dropped or are not selected. Raises an error if none is left, or no room.
 
         A message that has no room in one of its tables goes to none: it is quarantined, and can be let in whole.
         """
-        rest = tuple(key for key in route if key not in self._context.dropped_tables)
-        if not rest:
+        there = tuple(key for key in route if key not in self._context.dropped_tables)
+        if not there:
             raise DroppedError
+        rest = tuple(filter(self._context.selection.has_table, there))
+        if not rest:
+            raise NotSelectedError(there)
         for key in rest:
             if not self._admits(key):
                 raise RefusedError(key)

@@ -6,7 +6,7 @@ was seen, and holds no data. Buffers are small: memory does not depend on the si
 
 import platform
 import uuid
-from typing import Any
+from collections import Counter
 
 import numpy as np
 from isal.isal_zlib import crc32
@@ -17,21 +17,24 @@ from eventlake.lake import ids, segments
 from eventlake.lake.ids import Array
 from eventlake.lake.layout import HOUR
 from eventlake.lake.quarantine import Quarantined, QuarantineFile
-from eventlake.lake.routes import Route, Sent
-from eventlake.lake.staging import IdSegment, Packed, StagedFile
+from eventlake.lake.routes import Route
+from eventlake.lake.staging import Packed, StagedFile
 from eventlake.native.library import PADDING, library
 from eventlake.reading import exact_json
 from eventlake.reading.evidence import evidence_of
-from eventlake.reading.flatten import NewColumns, TableColumns
 from eventlake.reading.route_buffer import RouteBuffer, Taken
 from eventlake.reading.scan import Text
-from eventlake.reading.scanner import Asked, Piece, Scanner
+from eventlake.reading.scanner import Asked, LeftOutError, Piece, Scanner
 from eventlake.schema.evolve import join
 from eventlake.schema.reading import MAX_DEPTH
-from eventlake.tasks.gate import DroppedError, Gate, RefusedError
+from eventlake.tasks.buffers import Buffers, NotAnEventError
+from eventlake.tasks.gate import DroppedError, NotSelectedError, RefusedError
+from eventlake.tasks.id_files import IdWriter
 from eventlake.tasks.memory import without_gc
 from eventlake.tasks.message_id import message_id_of_line
+from eventlake.tasks.policies import DROPPED, NOT_SELECTED, SUPPRESSED, Policies
 from eventlake.tasks.staged import HOURS_COUNTED, FileCount, News, RawFile, StageContext, StageResult
+from eventlake.tasks.staged_ids import StagedIds
 
 
 @without_gc
@@ -51,9 +54,11 @@ def stage(context: StageContext, files: list[RawFile]) -> StageResult:
         staged=staged.path,
         tables=segments.packed(task.segments),
         news=task.news,
-        id_segments=task.id_segments,
+        id_segments=task.ids.segments,
         quarantine=quarantine.path if quarantine.rows else None,
-        refused_tables=task.gate.refused,
+        refused_tables=task.refused_tables,
+        blocked_by=task.policies.blocked_by,
+        withheld=task.policies.written(IdWriter(context.storage, folder), without=task.broken_files),
         one_by_one=None if task.scanner or task.is_shallow else f"{platform.system()} {platform.machine()}",
     )
 
@@ -61,17 +66,14 @@ def stage(context: StageContext, files: list[RawFile]) -> StageResult:
 _POINTER = 8  # bytes that a cell takes in a list
 
 
-class _NotAnEventError(Exception):
-    """Why a line of JSON goes to the quarantine."""
-
-
 class _Task:
     def __init__(self, context: StageContext, staged: StagedFile, quarantine: QuarantineFile) -> None:
         self.counts: dict[int, FileCount] = {}
         self.segments: dict[str, list[segments.Segment]] = {}  # by table
         self.news: dict[str, News] = {}
-        self.id_segments: list[IdSegment] = []
-        self.gate = Gate(context)
+        self.ids = StagedIds(staged, context.sizes.ids_per_segment)
+        self._buffers = Buffers(context)
+        self.policies = Policies(context)
         self.is_shallow = context.dialect.reading.max_depth < MAX_DEPTH  # which the fast reader does not know
         self.scanner = self._new_scanner(context)
         self._context = context
@@ -80,19 +82,19 @@ class _Task:
         self._quarantine = quarantine
         self._pending: list[tuple[FileCount, Lines]] = []
         self._bytes = 0  # of pending lines
-        self._messages = 0  # staged
-        self._buffers: dict[tuple[Route, frozenset[str]], RouteBuffer] = {}  # by route and options
-        self._by_name: dict[Sent, RouteBuffer] = {}
         self._bytes_in_buffers = 0
-        self._new_columns = NewColumns(context.sizes.new_columns)
-        self._ids: list[ids.Ids] = []
-        self._ids_pending = 0
 
     def _new_scanner(self, context: StageContext) -> Scanner | None:
         reading = context.dialect.reading
         found = library() if context.sizes.at_once and not self.is_shallow else None
         dialect = context.dialect
-        asked = Asked(self._buffer_named, self._wanted, dialect.received, dialect.is_special, reading.leaves_out_empty)
+        rules = (dialect.received, dialect.is_special, reading.leaves_out_empty)
+        asked = Asked(
+            self._buffer_named,
+            lambda buffer, received: self._wanted(buffer.route, received),
+            *rules,
+            self.policies.watched,
+        )
         return Scanner(found, asked, context.sizes.scan) if found else None
 
     def take(self, file: RawFile) -> None:
@@ -136,9 +138,13 @@ class _Task:
         """Take the lines that can be taken at once; the numbers of those that are left."""
         if self.scanner is None:
             return np.arange(len(file_of))
-        is_taken, is_skipped, pieces = self.scanner.read(text, lambda line: self._day_of_file(int(file_of[line])))
+        is_taken, is_skipped, left_out, pieces = self.scanner.read(
+            text, lambda line: self._day_of_file(int(file_of[line]))
+        )
         for number, lines in zip(*np.unique(file_of[is_taken], return_counts=True), strict=True):
             self.counts[int(number)].lines += int(lines)
+        self.policies.block_all(self.counts, file_of, left_out)
+        is_skipped[left_out.lines] = True
         for piece in pieces:
             self._stage(self._taken(piece, text, file_of))
         return np.flatnonzero(~(is_taken | is_skipped))
@@ -155,32 +161,35 @@ class _Task:
         """Take a line as it comes, whatever it holds."""
         count.lines += 1
         path = count.file.path
+        buffer, policy = None, None
         try:
             event, set_aside = exact_json.parse(line)
-            buffer = self._buffer_for(event)
+            policy = self.policies.against(event)
+            buffer = self._buffers.of(event)
+            route = buffer.route
         except exact_json.NotJsonError as error:
             self._reject(count, Quarantined(path, number, error.reason, str(error), len(line), line))
             return
-        except DroppedError:
-            count.blocked += 1
+        except NotSelectedError as error:
+            route, policy = error.route, policy or NOT_SELECTED
+        except (DroppedError, RefusedError, NotAnEventError) as error:
+            if policy == SUPPRESSED:  # who must not be in the lake must not be in quarantine either
+                count.suppressed += 1
+            else:
+                self._leave_out(count, number, line, error)
             return
-        except RefusedError as error:
-            self.gate.count(error)
-            self._reject(count, Quarantined(path, number, "table_limit", None, len(line), line))
-            return
-        except _NotAnEventError as error:
-            self._reject(count, Quarantined(path, number, str(error), None, len(line), line))
-            return
-        sent = event.get("receivedAt")
-        told = self._context.dialect.received(sent) if isinstance(sent, str) else None
+        told = self._context.dialect.received(event.get("receivedAt"))
         received = self._day_of_file(count.file.number) if told is None else told
-        wanted = self._wanted(buffer, np.array([received]))
+        wanted = self._wanted(route, np.array([received]))
         if wanted is not None and not wanted[0]:
             count.lines -= 1
             return
         message_id = event.get("messageId")
         if type(message_id) is not str or not message_id:
             message_id = message_id_of_line(event, set_aside, file=path, line=number, content=line)
+        if policy or buffer is None:
+            self.policies.withhold(count, str(policy), message_id, received, route)
+            return
         padding = buffer.padding
         buffer.add(
             event,
@@ -196,53 +205,50 @@ class _Task:
         if self._bytes_in_buffers > self._sizes.bytes_in_buffers:
             self._flush_all()
 
-    def _wanted(self, buffer: RouteBuffer, received: Array) -> Array | None:
+    def _leave_out(self, count: FileCount, number: int, line: bytes, error: Exception) -> None:
+        """Count an event that has no table."""
+        if isinstance(error, DroppedError):
+            self.policies.block(count, DROPPED)
+            return
+        if isinstance(error, RefusedError):
+            self._buffers.gate.count(error)
+        reason = "table_limit" if isinstance(error, RefusedError) else str(error)
+        self._reject(count, Quarantined(count.file.path, number, reason, None, len(line), line))
+
+    @property
+    def refused_tables(self) -> Counter[str]:
+        return self._buffers.gate.refused
+
+    @property
+    def broken_files(self) -> frozenset[int]:
+        return frozenset(number for number, count in self.counts.items() if count.error)
+
+    def _wanted(self, route: Route, received: Array) -> Array | None:
         """Which messages of a route a replay wants, by when they were received; None for all."""
         scope = self._context.scope
         if scope is None:
             return None
-        if scope.table_keys is not None and scope.table_keys.isdisjoint(buffer.route):
+        if scope.table_keys is not None and scope.table_keys.isdisjoint(route):
             return np.zeros(len(received), bool)
         return np.asarray((received >= scope.start) & (received < scope.stop))
 
     def _buffer_named(self, call: str, name: str, has_user: bool) -> RouteBuffer | None:
         """The buffer of events with this name; None if there is none, for whatever reason."""
         try:
-            return self._buffer_for({"type": call, "event": name, "userId": "somebody" if has_user else None})
-        except (_NotAnEventError, DroppedError, RefusedError):
+            return self._buffers.of({"type": call, "event": name, "userId": "somebody" if has_user else None})
+        except NotSelectedError as error:
+            if self._context.notes_withheld:
+                return None  # one by one, so that each is noted
+            raise LeftOutError from error
+        except (NotAnEventError, DroppedError, RefusedError):
             return None
-
-    def _buffer_for(self, event: Any) -> RouteBuffer:
-        """The buffer of an event's route."""
-        dialect = self._context.dialect
-        sent = dialect.sent(event)
-        if isinstance(sent, str):
-            raise _NotAnEventError(sent)
-        if sent in self._by_name:
-            return self._by_name[sent]
-        route = self.gate.opened(dialect.route(sent))
-        buffer = self._buffers.get((route, sent.options))
-        if buffer is None:  # one that is empty is there as well, though it looks false
-            columns = [self._columns_of(key, sent, is_first=key == route[0]) for key in route]
-            buffer = self._buffers[route, sent.options] = RouteBuffer(route, columns, dialect.reading)
-        if len(self._by_name) < self._sizes.names_remembered:
-            self._by_name[sent] = buffer
-        return buffer
-
-    def _columns_of(self, table_key: str, sent: Sent, *, is_first: bool) -> TableColumns:
-        return TableColumns(
-            self._context.dialect.columns(table_key, sent, is_first=is_first),
-            known=self._context.known_columns.get(table_key, ()),
-            column_limit=self._context.column_limit,
-            new_columns=self._new_columns,
-        )
 
     def _reject(self, count: FileCount, line: Quarantined) -> None:
         count.quarantined += 1
         self._quarantine.add(line)
 
     def _flush_all(self) -> None:
-        for buffer in self._buffers.values():
+        for buffer in self._buffers:
             self._flush(buffer)
         self._bytes_in_buffers = 0
 
@@ -252,17 +258,12 @@ class _Task:
 
     def _stage(self, taken: Taken) -> None:
         messages, piece = taken
-        first, self._messages = self._messages, self._messages + len(messages)
-        messages.arrays["number"] = np.arange(first, self._messages)
-        segment = self._staged.append(piece, first)
+        segment = self._staged.append(piece, self.ids.number(messages))
         for key in piece.tables:
             self.segments.setdefault(key, []).append(segment)
             self._note_news(key, piece, messages)
         self._count(messages)
-        self._ids.append(messages)
-        self._ids_pending += len(messages)
-        if self._ids_pending >= self._sizes.ids_per_segment:
-            self._flush_ids()
+        self.ids.add(messages)
 
     def _note_news(self, key: str, piece: Packed, messages: ids.Ids) -> None:
         known = self._context.known_columns.get(key)
@@ -281,18 +282,11 @@ class _Task:
         for number in np.unique(messages["file"]):
             of_file = messages.take(messages["file"] == number)
             count = self.counts[int(number)]
-            first, last = int(of_file["received"].min()), int(of_file["received"].max())
             count.staged += len(of_file)
-            count.first_received = first if count.first_received is None else min(first, count.first_received)
-            count.last_received = last if count.last_received is None else max(last, count.last_received)
-
-    def _flush_ids(self) -> None:
-        if self._ids_pending:
-            self.id_segments.append(self._staged.append_ids(ids.joined(self._ids).ordered()))
-            self._ids, self._ids_pending = [], 0
+            count.spans(int(of_file["received"].min()), int(of_file["received"].max()))
 
     def finish(self) -> None:
         if self._pending:
             self._take_pending()
         self._flush_all()
-        self._flush_ids()
+        self.ids.flush()

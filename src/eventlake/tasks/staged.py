@@ -10,6 +10,7 @@ from eventlake.lake.quarantine import QuarantineSizes
 from eventlake.lake.staging import IdSegment
 from eventlake.reading.scanner import ScanSizes
 from eventlake.schema.evolve import Evidence
+from eventlake.schema.selection import EVERYTHING, Selection
 from eventlake.storage.base import Storage
 from eventlake.tasks.scope import Scope
 
@@ -57,6 +58,11 @@ class StageContext:
     only_tables: frozenset[str] | None = None  # the tables that may be, if the limit decides
     preferred_tables: frozenset[str] = frozenset()  # found also beyond the limit: they were refused before
     dropped_tables: frozenset[str] = frozenset()  # their events are left out
+    text_columns: dict[str, frozenset[str]] = field(default_factory=dict)  # that take an object as JSON text
+    selection: Selection = EVERYTHING
+    integration: str | None = None  # events in which `integrations` has false under this name are left out
+    suppressed: str | None = None  # the file with those whose events are left out
+    notes_withheld: bool = False  # whether a replay has to know which messages a policy kept out
     sizes: StageSizes = field(default_factory=StageSizes)
 
 
@@ -73,6 +79,12 @@ class FileCount:
     last_received: int | None = None
     digest: str = ""  # of the file's content
     error: str | None = None
+    suppressed: int = 0
+
+    def spans(self, first: int, last: int) -> None:
+        """The file has messages that were received then."""
+        self.first_received = first if self.first_received is None else min(first, self.first_received)
+        self.last_received = last if self.last_received is None else max(last, self.last_received)
 
 
 @dataclass
@@ -92,4 +104,6 @@ class StageResult:
     id_segments: list[IdSegment]
     quarantine: str | None
     refused_tables: Counter[str]  # lines of tables for which there was no room
+    blocked_by: Counter[str] = field(default_factory=Counter)  # lines that were left out, by reason
+    withheld: str | None = None  # a file with the messages that a policy kept out, if a replay has to know them
     one_by_one: str | None = None  # the kind of system, if it can only read lines one by one

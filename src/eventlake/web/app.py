@@ -28,11 +28,12 @@ from eventlake.errors import (
 from eventlake.library.workspace import Workspace
 from eventlake.status.events import LastEvents
 from eventlake.web.access import AnonymousError, ForbiddenError, TooManyError, signed_in
-from eventlake.web.api import connections, overview, people, runs, sources, tables
+from eventlake.web.api import connections, overview, people, privacy, runs, sources, tables
 from eventlake.web.api.models import Problem
 from eventlake.web.guard import Guard
 from eventlake.web.pages import connections as connection_pages
 from eventlake.web.pages import home, quality, session, settings
+from eventlake.web.pages import privacy as privacy_pages
 from eventlake.web.pages import runs as run_pages
 from eventlake.web.pages import sources as source_pages
 from eventlake.web.pages import tables as table_pages
@@ -68,8 +69,8 @@ _ANSWERS: dict[int | str, dict[str, Any]] = {
         (503, "Something does not answer now."),
     )
 }
-API = (overview, sources, connections, runs, tables, people)
-_PAGES = (session, home, source_pages, connection_pages, run_pages, table_pages, quality, settings)
+API = (overview, sources, connections, runs, tables, privacy, people)
+_PAGES = (session, home, source_pages, connection_pages, run_pages, table_pages, quality, privacy_pages, settings)
 
 
 def create_app(

@@ -29,6 +29,7 @@ NAVIGATION = (
     ("/health", "Health"),
     ("/tables", "Tables"),
     ("/quality", "Data quality"),
+    ("/privacy", "Privacy"),
     ("/alerts", "Alerts"),
     ("/settings", "Settings"),
 )

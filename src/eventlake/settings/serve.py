@@ -4,14 +4,12 @@ import re
 from typing import Annotated, Literal
 from urllib.parse import urlsplit
 
-from pydantic import BaseModel, ConfigDict, Field, SecretStr, field_validator, model_validator
+from pydantic import Field, SecretStr, field_validator, model_validator
+
+from eventlake.settings.section import Secret, Section
 
 
-class _Section(BaseModel):
-    model_config = ConfigDict(frozen=True, extra="forbid")
-
-
-class EmailChannelSettings(_Section):
+class EmailChannelSettings(Section):
     kind: Literal["email"] = "email"
     host: str = Field(description="Mail server.")
     port: int = Field(587, ge=1, le=65535, description="Its port: 587 with starttls, 465 with tls.")
@@ -20,7 +18,7 @@ class EmailChannelSettings(_Section):
     )
     ca_file: str | None = Field(None, description="Certificates to trust instead of the system's.")
     user: str | None = Field(None, description="Name to sign in with.")
-    password: SecretStr | None = Field(None, description="Password to sign in with.")
+    password: Secret | None = Field(None, description="Password to sign in with.")
     sender: str = Field(description="Address that mails come from.")
     to: list[str] = Field(min_length=1, description="Addresses that mails go to.")
 
@@ -38,7 +36,7 @@ def _has_good_port(url: str) -> bool:
         return False
 
 
-class _Posted(_Section):
+class _Posted(Section):
     @field_validator("url", check_fields=False)
     @classmethod
     def _web_address(cls, url: SecretStr) -> SecretStr:
@@ -51,7 +49,7 @@ class _Posted(_Section):
 class WebhookChannelSettings(_Posted):
     kind: Literal["webhook"] = "webhook"
     url: SecretStr = Field(description="Where alerts are posted as JSON.")
-    secret: SecretStr | None = Field(None, description="Key of the signature that each request bears.")
+    secret: Secret | None = Field(None, description="Key of the signature that each request bears.")
 
 
 class SlackChannelSettings(_Posted):
@@ -64,7 +62,7 @@ ChannelSettings = Annotated[
 ]
 
 
-class ConsoleSettings(_Section):
+class ConsoleSettings(Section):
     url: str = Field(
         "http://127.0.0.1:8021",
         pattern=r"^https?://[^\s/?#]+(/[^\s?#]*)?$",

@@ -8,13 +8,14 @@ from typing import Any, get_args
 from pydantic import BaseModel, ValidationError
 
 from eventlake.settings import Settings
+from eventlake.settings.section import BY_NAME
 
 _KINDS_OF = {
-    "catalog": ("embedded", "glue"),
-    "runner": ("spark", "emr", "emr-serverless"),
+    "catalog": ("embedded", "glue", "hive"),
+    "runner": ("spark", "emr", "emr-serverless", "connect"),
     "channels": ("email", "webhook", "slack"),
 }
-_KINDS = {kind for kinds in _KINDS_OF.values() for kind in kinds}
+_KINDS = {BY_NAME, *(kind for kinds in _KINDS_OF.values() for kind in kinds)}
 
 
 def mistakes(error: ValidationError) -> str:

@@ -1,0 +1,14 @@
+"""Where a lake keeps what its runs went by: for each source, a list of hashes of those who must not be in it."""
+
+from eventlake.lake.layout import Folders
+
+
+def folder_of(folders: Folders, source_id: str) -> str:
+    return f"{folders.books}/policies/source={source_id}"
+
+
+def number_of(path: str) -> int:
+    """The version of the list that a file has; -1 for what is no such file."""
+    name = path.rpartition("/")[2]
+    number = name.removeprefix("suppressed-")
+    return int(number) if name.startswith("suppressed-") and number.isascii() and number.isdigit() else -1

@@ -1,0 +1,136 @@
+"""The settings file of a workspace: `eventlake.toml`, overridden by EVENTLAKE_… variables.
+
+Each of storage, catalog and runner is one of several kinds. A kind that is added gets a class beside the others of its
+kind, a line in their union, and a case where it is made: storages and catalogs in `workspace`, runners in
+`runners.choice`.
+"""
+
+from typing import Annotated, Any, Literal
+
+from pydantic import Field, model_validator
+from pydantic_settings import BaseSettings, PydanticBaseSettingsSource, SettingsConfigDict
+
+from eventlake.settings.catalogs import CatalogSection, CatalogSettings, EmbeddedCatalogSettings
+from eventlake.settings.runners import EmrSection, RunnerChoice, RunnerSettings, SparkRunnerSettings, SparkSettings
+from eventlake.settings.serve import ChannelSettings, ConsoleSettings
+from eventlake.settings.storage import S3_ROOT, AwsSettings, AzureSettings, RootSettings, S3Settings, StorageSettings
+
+DEFAULT_LAKE = "default"
+
+DialectName = Literal["segment", "rudderstack"]
+_ON_AWS = ("glue", "emr", "emr-serverless")
+_DIALECT = "How events become tables: as in Segment Data Lakes, or as in RudderStack's S3 data lake."
+
+
+class LakeSection(RootSettings):
+    """Where the default lake lies, and what it is like."""
+
+    dialect: DialectName = Field("segment", description=_DIALECT)
+
+
+class LakeSettings(StorageSettings):
+    """A lake: where its tables are, where they are shown, and where Spark works for it."""
+
+    dialect: DialectName = Field("segment", description=_DIALECT)
+    catalog: CatalogSettings = EmbeddedCatalogSettings()
+    runner: RunnerSettings = SparkRunnerSettings()
+
+    @model_validator(mode="after")
+    def _within_reach(self) -> "LakeSettings":
+        """What works in one cloud reaches only what is there."""
+        for setting, kind in (("catalog.kind", self.catalog.kind), ("runner", self.runner.kind)):
+            if kind in _ON_AWS and not S3_ROOT.fullmatch(self.root):
+                raise ValueError(f"{setting} = {kind} needs a lake in a bucket: root = s3://bucket/prefix")
+        return self
+
+
+LakeName = Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9_-]{0,49}$")]
+
+
+class Settings(BaseSettings):
+    model_config = SettingsConfigDict(env_prefix="EVENTLAKE_", env_nested_delimiter="__", frozen=True, extra="forbid")
+
+    workspace_id: str = Field(description="Identifies this installation in reports.")
+    database: str = Field("sqlite:///eventlake.db", description="URL of the workspace database, for SQLAlchemy.")
+    runner: RunnerChoice = Field(
+        "spark", description="Where Spark's driver runs: here, or submitted to EMR; or a table with its kind."
+    )
+    lake: LakeSection = LakeSection()
+    aws: AwsSettings = AwsSettings()
+    s3: S3Settings = S3Settings()
+    azure: AzureSettings = AzureSettings()
+    catalog: CatalogSection = CatalogSection()
+    spark: SparkSettings = SparkSettings()
+    emr: EmrSection = EmrSection()
+    lakes: dict[LakeName, LakeSettings] = Field(default_factory=dict, description="Further lakes, by name.")
+    channels: dict[LakeName, ChannelSettings] = Field(
+        default_factory=dict, description="Where alerts go, by name: kind = email, webhook or slack."
+    )
+    console: ConsoleSettings = ConsoleSettings()
+    archive: StorageSettings | None = Field(
+        None, description="Where the raw archive is; by default with the default lake."
+    )
+
+    @model_validator(mode="after")
+    def _complete(self) -> "Settings":
+        """What one setting asks of others."""
+        needed = {"emr": ["cluster_id"], "emr-serverless": ["application_id", "execution_role_arn"]}
+        for name in needed.get(self.runner, ()) if isinstance(self.runner, str) else ():
+            if getattr(self.emr, name) is None:
+                raise ValueError(f'runner = {self.runner}: "emr.{name}": field is required')
+        if DEFAULT_LAKE in self.lakes:
+            raise ValueError(
+                f"lakes.{DEFAULT_LAKE}: the default lake has its settings in [lake] and the sections below it"
+            )
+        for name, lake in self.all_lakes.items():
+            archive = self.archive or self.lake
+            if lake.runner.kind in _ON_AWS and not S3_ROOT.fullmatch(archive.root):
+                raise ValueError(
+                    f"the runner of the lake {name} needs a raw archive in a bucket: [archive] root = s3://…"
+                )
+        return self
+
+    @property
+    def all_lakes(self) -> dict[str, LakeSettings]:
+        """The default lake, then the others in the order of the file."""
+        return {DEFAULT_LAKE: self._default_lake, **self.lakes}
+
+    @property
+    def _default_lake(self) -> LakeSettings:
+        return LakeSettings.model_validate(
+            {
+                **self.lake.model_dump(),
+                "aws": self.aws,
+                "s3": self.s3,
+                "azure": self.azure,
+                "catalog": self.catalog.settings,
+                "runner": self._default_runner,
+            }
+        )
+
+    @property
+    def _default_runner(self) -> RunnerSettings | dict[str, Any]:
+        """The runner of the default lake, of which the sections below it may tell more."""
+        if not isinstance(self.runner, str):
+            return self.runner
+        runner: dict[str, Any] = {"kind": self.runner, **self.spark.model_dump()}
+        if self.runner != "spark":
+            del runner["master"]
+            runner |= self.emr.model_dump(include={"python", "machine"})
+        if self.runner == "emr":
+            runner["cluster_id"] = self.emr.cluster_id
+        if self.runner == "emr-serverless":
+            runner |= self.emr.model_dump(include={"application_id", "execution_role_arn"})
+        return runner
+
+    @classmethod
+    def settings_customise_sources(
+        cls,
+        settings_cls: type[BaseSettings],
+        init_settings: PydanticBaseSettingsSource,
+        env_settings: PydanticBaseSettingsSource,
+        dotenv_settings: PydanticBaseSettingsSource,
+        file_secret_settings: PydanticBaseSettingsSource,
+    ) -> tuple[PydanticBaseSettingsSource, ...]:
+        del settings_cls, dotenv_settings, file_secret_settings
+        return env_settings, init_settings  # the file is given to __init__; the environment wins over it

@@ -1,0 +1,170 @@
+"""Where something lies, and who acts there."""
+
+import re
+from typing import Literal
+
+from pydantic import Field, field_validator, model_validator
+
+from eventlake.aws.session import AwsOptions
+from eventlake.azure.identity import AzureOptions
+from eventlake.settings.section import Secret, Section
+from eventlake.storage.base import TIMEOUT
+
+ROLE_ARN = r"^arn:aws(-cn|-us-gov)?:iam::\d{12}:role/[a-zA-Z0-9_+=,.@/-]+$"
+GUID = r"^[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}$"
+
+S3_ROOT = re.compile(r"s3://(?P<bucket>[a-z0-9][a-z0-9.-]{1,61}[a-z0-9])(/.*)?")
+
+_CONTAINER = r"(?P<container>(?!.*--)[a-z0-9][a-z0-9-]{1,61}[a-z0-9])"
+_ACCOUNT = r"[a-z0-9]{3,24}"
+_CLOUDS = r"core\.windows\.net|core\.chinacloudapi\.cn|core\.usgovcloudapi\.net"
+ABFSS_ROOT = re.compile(rf"abfss://{_CONTAINER}@(?P<account>{_ACCOUNT})\.dfs\.(?P<cloud>{_CLOUDS})(/.*)?")
+AZ_ROOT = re.compile(rf"az://{_CONTAINER}(/.*)?")
+
+_PLACES = "Folder, in the workspace or absolute, s3://bucket/prefix, or abfss://container@account.dfs.core.windows.net/prefix."
+
+
+def is_on_azure(root: str) -> bool:
+    return bool(ABFSS_ROOT.fullmatch(root) or AZ_ROOT.fullmatch(root))
+
+
+class AwsSettings(Section):
+    region: str | None = Field(
+        None,
+        pattern=r"^(us(-gov)?|af|ap|ca|cn|eu|il|me|mx|sa)-(central|(north|south)?(east|west)?)-\d$",
+        description="Region of bucket, catalog and cluster; by default as AWS tools find it.",
+    )
+    profile: str | None = Field(
+        None,
+        min_length=1,
+        max_length=200,
+        description="Profile of the files in which AWS tools keep access keys; by default as they find them.",
+    )
+    role_arn: str | None = Field(
+        None,
+        pattern=ROLE_ARN,
+        description="Role that is assumed for everything on AWS.",
+    )
+    external_id: str | None = Field(
+        None,
+        min_length=2,
+        max_length=1224,
+        pattern=r"^[a-zA-Z0-9_+=,.@:/-]+$",
+        description="What the role's trust policy asks for as sts:ExternalId.",
+    )
+
+    @property
+    def options(self) -> AwsOptions:
+        return AwsOptions(**self.model_dump())
+
+
+class S3Settings(Section):
+    endpoint: str | None = Field(None, description="URL of the server, if it is not Amazon's own.")
+    path_style: bool = Field(False, description="Address buckets by path; most servers other than Amazon's need it.")
+    encryption: Literal["AES256", "aws:kms", "aws:kms:dsse"] | None = Field(
+        None, description="Server-side encryption of new objects; by default as the bucket does it."
+    )
+    kms_key_id: str | None = Field(None, description="Key for aws:kms; by default the account's own for S3.")
+
+    @model_validator(mode="after")
+    def _key_needs_kms(self) -> "S3Settings":
+        if self.kms_key_id and self.encryption not in ("aws:kms", "aws:kms:dsse"):
+            raise ValueError("kms_key_id needs encryption = aws:kms")
+        return self
+
+
+class AzureSettings(Section):
+    """Who acts on Azure. Without any of it, whoever Azure's own tools find: a managed identity, or who signed in."""
+
+    account: str | None = Field(
+        None, pattern=rf"^{_ACCOUNT}$", description="Storage account of a lake in az://; one in abfss:// names it."
+    )
+    endpoint: str | None = Field(
+        None,
+        pattern=r"^https?://[^\s/?#]+(/[^\s?#]*)?$",
+        description="URL of the account's blob service, if it is not Azure's own.",
+    )
+    tenant_id: str | None = Field(None, pattern=GUID, description="Directory of the service principal.")
+    client_id: str | None = Field(
+        None, pattern=GUID, description="Service principal; without a secret, a managed identity of the machine."
+    )
+    client_secret: Secret | None = Field(None, description="Secret of the service principal.")
+    account_key: Secret | None = Field(None, description="Key of the storage account, instead of an identity.")
+    sas_token: Secret | None = Field(None, description="Shared access signature, instead of an identity.")
+    authority: str | None = Field(
+        None, pattern=r"^https://[^\s?#]+$", description="Where tokens come from, if not from Azure's public cloud."
+    )
+    encryption_scope: str | None = Field(
+        None,
+        pattern=r"^[A-Za-z0-9-]{3,63}$",
+        description="Encryption scope of new files; by default as the container has it.",
+    )
+
+    @model_validator(mode="after")
+    def _one_way_in(self) -> "AzureSettings":
+        if (self.client_secret is None) != (self.tenant_id is None):
+            raise ValueError("tenant_id and client_secret go together, with client_id: the service principal that acts")
+        if self.client_secret and not self.client_id:
+            raise ValueError("client_secret needs client_id: the service principal that acts")
+        ways = {"account_key": self.account_key, "sas_token": self.sas_token, "client_id": self.client_id}
+        given = [name for name, value in ways.items() if value]
+        if len(given) > 1:
+            raise ValueError(f"{' and '.join(given)} are different ways in: keep one of them")
+        if self.encryption_scope and self.account_key:
+            raise ValueError("encryption_scope needs an identity or a sas_token: a key signs requests without it")
+        return self
+
+    @property
+    def options(self) -> AzureOptions:
+        return AzureOptions(
+            **self.model_dump(include={"endpoint", "tenant_id", "client_id", "authority", "encryption_scope"}),
+            client_secret=self.client_secret,
+            account_key=self.account_key,
+            sas_token=self.sas_token,
+        )
+
+
+class RootSettings(Section):
+    """Where something lies."""
+
+    root: str = Field("lake", description=_PLACES)
+    timeout: float = Field(TIMEOUT, gt=0, description="Seconds after which a call to the storage is given up.")
+
+    @field_validator("root")
+    @classmethod
+    def _known_place(cls, root: str) -> str:
+        if root.startswith(("abfss:", "abfs:", "az:", "wasbs:")) and not is_on_azure(root):
+            raise ValueError(
+                "not abfss://container@account.dfs.core.windows.net/prefix, with a container of 3 to 63 of a-z, 0-9 "
+                "and single -, and an account of 3 to 24 of a-z and 0-9; nor az://container/prefix"
+            )
+        if "://" in root and not S3_ROOT.fullmatch(root) and not is_on_azure(root):
+            raise ValueError(
+                "neither a folder nor s3://bucket/prefix, with a bucket name that S3 allows, "
+                "nor abfss://container@account.dfs.core.windows.net/prefix"
+            )
+        return root
+
+
+class StorageSettings(RootSettings):
+    """Where something lies, and who acts there."""
+
+    root: str = Field(description=_PLACES)
+    aws: AwsSettings = AwsSettings()
+    s3: S3Settings = S3Settings()
+    azure: AzureSettings = AzureSettings()
+
+    @model_validator(mode="after")
+    def _in_an_account(self) -> "StorageSettings":
+        if AZ_ROOT.fullmatch(self.root) and not self.azure.account:
+            raise ValueError(
+                "root = az://… needs azure.account; or write abfss://container@account.dfs.core.windows.net/…"
+            )
+        return self
+
+    @property
+    def address(self) -> str:
+        """The root in the one way in which it is written everywhere else."""
+        if place := AZ_ROOT.fullmatch(self.root):
+            return f"abfss://{place['container']}@{self.azure.account}.dfs.core.windows.net{place[2] or ''}"
+        return self.root
