@@ -59,7 +59,7 @@ test-long: $(DEV_DONE) ## Run the long tests: every point at which a run can be 
 	$(PYTEST) -m long $(ARGS)
 
 # What tests say of runs, once more with every lake in a bucket of a real S3 server.
-ON_S3 := $(patsubst %,tests/test_%.py,books columns crash dedupe index replay reports verify)
+ON_S3 := $(patsubst %,tests/test_%.py,books columns crash dedupe index replay reports rudderstack verify)
 
 .PHONY: test-s3
 test-s3: $(DEV_DONE) ## Run the tests of syncs, crashes and verify with lakes in buckets.

@@ -146,7 +146,8 @@ def _container_client(endpoint: str, key: str) -> cloudpathlib.AzureBlobClient:
     return cloudpathlib.AzureBlobClient(blob_service_client=service, local_cache_dir=tempfile.mkdtemp())
 
 
-def _settings_of_new_bucket() -> str | None:
+def settings_of_new_lake() -> str | None:
+    """Of one in a bucket of its own, if all lakes shall be in buckets."""
     return settings_for(_servers[0], new_bucket(_servers[0])) if _servers else None
 
 
@@ -166,7 +167,7 @@ class Lake:
         is_new = not (folder / CONFIG).exists()  # else it is a copy of another
         if is_new:
             Workspace.create(folder)
-            settings = settings or _settings_of_new_bucket() or ""
+            settings = settings or settings_of_new_lake() or ""
             if settings or ON_POSTGRES:
                 database = "" if settings.startswith("database =") else f'database = "{new_database()}"\n'
                 (folder / CONFIG).write_text(f'workspace_id = "test"\n{database}{settings}')
@@ -266,9 +267,10 @@ class Lake:
 
     def staged(self) -> list[str]:
         """What runs left in the staging folder. A bucket has no folders, though the server may show empty ones."""
+        folder = self.connection.dialect.folders.stage
         if isinstance(self.place.storage, ObjectStorage):
-            return [file.path for file in self.place.storage.files("segment-stage")]
-        return [path.name for path in (self.root / "segment-stage").glob("*")]
+            return [file.path for file in self.place.storage.files(folder)]
+        return [path.name for path in (self.root / folder).glob("*")]
 
     def data_files(self) -> list[str]:
         """All files below segment-data/data, by path."""

@@ -17,7 +17,7 @@ from eventlake.lake.layout import Folders, TimeWindow
 from eventlake.lake.routes import Route, Sent, all_routes
 from eventlake.schema import rudder_names
 from eventlake.schema.claims import ColumnRules, Path
-from eventlake.schema.names import shortened
+from eventlake.schema.names import short_hash, shortened
 from eventlake.schema.reading import MAX_DEPTH, Reading
 from eventlake.schema.rudder_columns import STAMPED, UUID_TS, RudderColumns, TableKind
 from eventlake.schema.rudder_names import NameRules
@@ -34,7 +34,7 @@ MAX_FOLDER_LENGTH = 200
 _TABLES = {"identify": "identifies", "page": "pages", "screen": "screens", "group": "groups", "alias": "aliases"}
 _KINDS = {kind.value: kind for kind in TableKind if kind not in (TableKind.EVENT, TableKind.EXTRACT)}
 _DESTINATIONS = ("S3_DATALAKE", "DATA_WAREHOUSE")
-_OPTIONS = ("skipTracksTable", "skipUsersTable", "skipReservedKeywordsEscaping")
+_OPTIONS = ("skipTracksTable", "skipUsersTable", "skipReservedKeywordsEscaping", "useBlendoCasing")
 _DEPTH_OF_CLOUD = 5  # keys, with the one of the part of the event that is flattened
 
 
@@ -96,7 +96,9 @@ class RudderStackDialect(msgspec.Struct, frozen=True, tag="rudderstack"):
         return rudder_names.table_name(sent.event, self._names(sent.options))
 
     def _names(self, options: frozenset[str] = frozenset()) -> NameRules:
-        return NameRules(self.underscore_divide_numbers, "skipReservedKeywordsEscaping" in options)
+        return NameRules(
+            self.underscore_divide_numbers, "skipReservedKeywordsEscaping" in options, "useBlendoCasing" in options
+        )
 
     def event_table(self, event: str) -> str:
         return rudder_names.table_name(event, self._names())
@@ -120,7 +122,9 @@ class RudderStackDialect(msgspec.Struct, frozen=True, tag="rudderstack"):
 
     def location(self, table_key: str) -> str:
         """The folder of a table, which is called like it unless no file system could have such a name."""
-        return f"{self.data_folder}/{shortened(table_key, MAX_FOLDER_LENGTH)}"
+        folder = table_key.replace("\\", "_")  # which separates folders in some places
+        folder = folder if folder == table_key else f"{folder}_{short_hash(table_key)}"
+        return f"{self.data_folder}/{shortened(folder, MAX_FOLDER_LENGTH)}"
 
     def key_at(self, location: str) -> str | None:
         folder, _, key = location.rpartition("/")

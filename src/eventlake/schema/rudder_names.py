@@ -37,11 +37,15 @@ _WORD = re.compile(rf"{_ORDINAL}|[0-9]*(?:[A-Z]+(?![a-z])|[A-Z]?[a-z]+)[0-9]*|[0
 _WORD_WITHOUT_DIGITS = re.compile(rf"{_ORDINAL}|[A-Z]+(?![a-z])|[A-Z]?[a-z]+|[0-9]+")
 
 
+_NOT_BLENDO = re.compile(r"[^A-Za-z0-9\\$]")
+
+
 class NameRules(NamedTuple):
     """What a connection, or an event, may ask of names."""
 
     divide_numbers: bool = False  # underscore_divide_numbers
     keep_reserved: bool = False  # skipReservedKeywordsEscaping
+    blendo: bool = False  # useBlendoCasing: words stay as they are, and what is no letter or digit is an underscore
 
 
 DEFAULT = NameRules()
@@ -55,7 +59,12 @@ def plain(name: str, rules: NameRules = DEFAULT) -> str:
     ('product_added_v2', 'product_added_v_2')
     >>> plain("__x"), plain("9mega"), plain("user's"), plain("XMLHttp")
     ('__x', '_9mega', 'user_s', 'xml_http')
+    >>> plain("Price in $ (v2)", NameRules(blendo=True)), plain("2ndTry", NameRules(blendo=True))
+    ('price_in_$__v2_', '_2ndtry')
     """
+    if rules.blendo:
+        made = _NOT_BLENDO.sub("_", name).lower()
+        return f"_{made}" if made[:1].isdigit() else made
     pattern = _WORD_WITHOUT_DIGITS if rules.divide_numbers else _WORD
     words = [word for run in _RUN.findall(name) for word in pattern.findall(run)]
     if not words:
@@ -99,7 +108,7 @@ def table_name(event: str, rules: NameRules = DEFAULT) -> str:
     >>> table_name("Order Completed"), table_name("Users"), table_name("order")
     ('order_completed', '_users', '_order')
     """
-    name = shortened(escaped(event_name(event, rules), rules), MAX_LENGTH)
+    name = shortened(escaped(event_name(event.strip() if rules.blendo else event, rules), rules), MAX_LENGTH)
     is_taken = name in _OTHERS or (name == "accounts" and not rules.keep_reserved)
     return f"_{name}" if is_taken else name
 
