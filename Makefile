@@ -147,7 +147,7 @@ EDITABLE_NEEDS := editables
 lock: ## Pin every dependency of pyproject.toml by hash (needs uv); ARGS=--upgrade takes newer versions.
 	@command -v $(UV) >/dev/null || { echo "make lock needs uv: pip install uv, or make lock UV=path/to/uv" >&2; exit 1; }
 	$(LOCK) $(ARGS) pyproject.toml -o requirements/run.txt
-	$(LOCK) $(ARGS) pyproject.toml $(patsubst %,--extra %,aws azure connect hive postgres) --group dev -c requirements/run.txt -o requirements/dev.txt
+	$(LOCK) $(ARGS) pyproject.toml $(patsubst %,--extra %,aws azure connect databricks hive postgres) --group dev -c requirements/run.txt -o requirements/dev.txt
 	$(LOCK) $(ARGS) pyproject.toml --extra aws --extra azure -c requirements/dev.txt --no-annotate -o $(PACKAGE_LOCK)
 	$(LOCK) $(ARGS) --group bench -c requirements/dev.txt -o requirements/bench.txt
 	$(LOCK) $(ARGS) pyproject.toml --extra postgres --group mutants -c requirements/run.txt -o requirements/mutants.txt

@@ -571,7 +571,10 @@ def imported(lake: Lake, folder: Path) -> None:
         ({"kind": "connect", "url": "sc://host", "token": "keyvault://x"}, "runner.token: not keyvault://vault/name"),
         ({"kind": "connect", "url": "sc://host", "libraries": "mine"}, "runner.libraries: Input should be"),
         ({"kind": "connect", "url": "sc://host", "patience": 0}, "runner.patience: Input should be greater than 0"),
-        ({"kind": "conect"}, "runner: there is no such kind; use one of spark, emr, emr-serverless, connect"),
+        (
+            {"kind": "conect"},
+            "runner: there is no such kind; use one of spark, emr, emr-serverless, connect, databricks",
+        ),
         (
             {"kind": "connect", "url": "sc://host", "tocken": "a"},
             "runner.tocken: there is no such setting; perhaps token",

@@ -46,7 +46,7 @@ from eventlake.runners.cluster_driver import described
 from eventlake.runners.emr import Emr, EmrStep, TransientCluster, like, state_of
 from eventlake.runners.entry import tree_digest
 from eventlake.runners.mailbox import Mailbox
-from eventlake.runners.package import LOCK, Package, Target, build, pinned, provide
+from eventlake.runners.package import FOLDER, LOCK, LakeShelf, Package, Target, build, pinned, provide
 from eventlake.runners.remote import RemoteRunner, State, Status
 from eventlake.runners.submission import Submission
 from eventlake.runners.wire import Failure, Greeting, Step, registry
@@ -128,7 +128,7 @@ class Made(NamedTuple):
 def package(s3: S3Server, bucket: str, tmp_path_factory: pytest.TempPathFactory) -> Made:
     """What nodes need, made once."""
     records = tmp_path_factory.mktemp("packages")
-    made = provide(S3Storage(f"s3://{bucket}/made", options_for(s3)), Target(NODE_PYTHON), records)
+    made = provide(LakeShelf(S3Storage(f"s3://{bucket}/made", options_for(s3))), Target(NODE_PYTHON), records)
     assert made.is_new
     return Made(made, "made", records)
 
@@ -149,8 +149,9 @@ def lake(aws: Aws, s3: S3Server, bucket: str, package: Made, tmp_path: Path) -> 
         where = f"s3://{bucket}/{prefix}" if name == "there" else "lake"
         shutil.copytree(package.records, place.folder / "packages")
         for part in (package.package.tarball, package.package.entry):
-            made = {"Bucket": bucket, "Key": f"{package.folder}/{part}"}
-            boto3.client("s3", endpoint_url=s3.endpoint).copy(made, bucket, f"{prefix}/{part}")
+            made = {"Bucket": bucket, "Key": part.removeprefix(f"s3://{bucket}/")}
+            copy = f"{prefix}/{FOLDER}/{Path(part).name}"
+            boto3.client("s3", endpoint_url=s3.endpoint).copy(made, bucket, copy)
         (place.folder / "eventlake.toml").write_text(
             f'workspace_id = "test"\n[lake]\nroot = "{where}"\n'
             f'[s3]\nendpoint = "{s3.endpoint}"\npath_style = true\n[aws]\nregion = "{REGION}"\n'
@@ -364,7 +365,7 @@ def test_the_package_is_made_once_and_has_all_but_spark(lake: Lake, aws: Aws, pa
     on_emr(lake, a_cluster(aws))
     (told,) = eventlake(lake.folder, "package")
     assert told["uploaded"] is False  # as it was made before
-    assert told["archive"].endswith(package.package.tarball)
+    assert Path(told["archive"]).name == Path(package.package.tarball).name
     place = Workspace.open(lake.folder)
     archive = tmp_path / "package.tar.gz"
     archive.write_bytes(place.lake().storage.read(told["archive"].removeprefix(f"{place.lake().storage.root}/")))
@@ -403,9 +404,10 @@ def test_a_library_with_another_hash_than_the_lock_has_is_not_packed(tmp_path: P
 
 @pytest.mark.long
 def test_an_entry_that_somebody_else_wrote_is_not_submitted(storage: S3Storage, package: Made) -> None:
-    storage.write(package.package.entry, b"import os; os.system('true')")
-    with pytest.raises(InternalError, match=re.escape(storage.full(package.package.entry))) as caught:
-        provide(storage, Target(NODE_PYTHON), package.records)
+    entry = f"{FOLDER}/{Path(package.package.entry).name}"
+    storage.write(entry, b"import os; os.system('true')")
+    with pytest.raises(InternalError, match=re.escape(storage.full(entry))) as caught:
+        provide(LakeShelf(storage), Target(NODE_PYTHON), package.records)
     assert "who else may write" in caught.value.fix
 
 
@@ -515,8 +517,9 @@ def test_a_cluster_of_fleets_is_copied_too() -> None:
 
 
 def a_submission(storage: S3Storage) -> Submission:
-    package = Package("segment-data/packages/a.tar.gz", "segment-data/packages/a.py", "0123", is_new=False)
-    return Submission(package, storage.full, {}, "python3.11", functools.partial(described, storage, storage))
+    tarball, entry = (storage.full(f"{FOLDER}/a.{kind}") for kind in ("tar.gz", "py"))
+    package = Package(tarball, entry, "0123", is_new=False)
+    return Submission(package, {}, "python3.11", functools.partial(described, storage, storage))
 
 
 def test_nodes_act_in_their_own_role() -> None:

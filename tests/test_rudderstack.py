@@ -353,7 +353,9 @@ def test_an_event_may_ask_for_the_names_of_blendo(lake: Lake) -> None:
         track(" Sign-Up (v2)", "m3", properties={"sha256Hash": "h"}),
     )
     row = filled(lake.row("sign_up__v2_"))
-    assert row.items() >= {"price_in_$": 1, "sha256hash": "h", "_2nd": True, "_order": "o", "a_bc": 1, "gr__e": 2}.items()
+    assert (
+        row.items() >= {"price_in_$": 1, "sha256hash": "h", "_2nd": True, "_order": "o", "a_bc": 1, "gr__e": 2}.items()
+    )
     assert lake.row("sign_up_v2")["sha256_hash"] == "h"
     assert lake.row(r"c_\new")["id"] == "m2"
     assert [(row["event"], row["event_text"]) for row in lake.rows("tracks")] == [

@@ -115,6 +115,13 @@ def test_with_the_extra_azure_it_has_a_lake_in_a_container(
     ("extra", "setting", "missing", "after"),
     [
         ("hive", '[catalog]\nkind = "hive"\nuri = "thrift://127.0.0.1:9"\n', "eventlake[hive]", "127.0.0.1:9"),
+        (
+            "databricks",
+            '[lake]\nroot = "s3://some-bucket/lake"\n[runner]\nkind = "databricks"\nhost = "http://127.0.0.1:9"\n'
+            'cluster_id = "1118-053000-abcdefgh"\nvolume = "/Volumes/a/b/c"\ntoken = "t"\n',
+            "eventlake[databricks]",
+            "127.0.0.1:9",
+        ),
         ("connect", 'runner = { kind = "connect", url = "sc://127.0.0.1:9" }\n', "eventlake[connect]", "127.0.0.1:9"),
     ],
 )

@@ -172,6 +172,18 @@ class TransientError(EventLakeError):
     code = "service_unavailable"
 
 
+class QuotaExceededError(TransientError):
+    """Whoever lends machines lends no more of them now."""
+
+    code = "quota_exceeded"
+
+
+class ClusterLostError(TransientError):
+    """The cluster on which a run was carried out has ended."""
+
+    code = "cluster_terminated"
+
+
 class StagingLostError(TransientError):
     """Files that a run had staged are gone, so it cannot be finished."""
 

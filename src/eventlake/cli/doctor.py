@@ -6,7 +6,17 @@ from typing import Annotated, Any, NamedTuple
 import typer
 from rich.text import Text
 
-from eventlake.cli import aws_checks, azure_checks, checks, connect_checks, glue_rights, hive_checks, output, state
+from eventlake.cli import (
+    aws_checks,
+    azure_checks,
+    checks,
+    connect_checks,
+    databricks_checks,
+    glue_rights,
+    hive_checks,
+    output,
+    state,
+)
 from eventlake.cli.checks import SkippedStep
 from eventlake.cli.state import JsonFlag
 from eventlake.errors import EventLakeError
@@ -143,6 +153,12 @@ _CONNECT = (
     Step("connect: server", connect_checks.server, "settings"),
     Step("connect: run tasks", checks.spark, "connect: server"),
 )
+_DATABRICKS = (
+    Step("databricks: sign in", databricks_checks.sign_in, "settings"),
+    Step("databricks: cluster", databricks_checks.cluster, "databricks: sign in"),
+    Step("databricks: upload package", databricks_checks.package, "databricks: sign in"),
+    Step("databricks: submit job", checks.spark, "databricks: upload package"),
+)
 _SPARK = (
     Step("java", checks.java),
     Step("spark", checks.spark, "java"),
@@ -181,7 +197,7 @@ def _on_s3(expire_staging: bool) -> tuple[Step, ...]:
 def _runner(kind: str, *, quick_start: bool) -> tuple[Step, ...]:
     if kind == "spark":
         return (*_SPARK, _quick_start(quick_start))
-    return _CONNECT if kind == "connect" else _EMR
+    return {"connect": _CONNECT, "databricks": _DATABRICKS}.get(kind, _EMR)
 
 
 def _quick_start(make: bool) -> Step:

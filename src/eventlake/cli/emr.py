@@ -9,17 +9,19 @@ from eventlake.settings import DEFAULT_LAKE
 
 
 def package(name: LakeOption = DEFAULT_LAKE, as_json: JsonFlag = False) -> None:
-    """Build what a cluster needs and upload it to the lake, once per version.
+    """Build what a cluster needs and upload it, once per version: to the lake for EMR, to a volume for Databricks.
 
-    The archive holds eventlake and its libraries as they are built for the cluster's Linux (`emr.python`,
-    `emr.machine`). A sync on EMR does this by itself when it is needed.
+    The archive holds eventlake and its libraries as they are built for the cluster's Linux (`python` and `machine` of
+    the runner). A sync on a cluster does this by itself when it is needed.
     """
     place = state.lake(name)
-    runner, storage = place.settings.runner, place.storage
+    runner = place.settings.runner
     if runner.kind == "spark" or runner.kind == "connect":  # noqa: PLR1714 - mypy understands this
-        raise InvalidSettingsError(f"the lake {name!r} does not run on EMR", fix='set runner = "emr"; see docs/aws.md')
+        raise InvalidSettingsError(
+            f"the lake {name!r} does not run on EMR or Databricks", fix="set its runner; see docs/aws.md, docs/azure.md"
+        )
     made = provided(runner, surroundings(place))
-    made_of = {"archive": storage.full(made.tarball), "entry": storage.full(made.entry), "uploaded": made.is_new}
+    made_of = {"archive": made.tarball, "entry": made.entry, "uploaded": made.is_new}
     if as_json:
         output.print_json(made_of)
     else:

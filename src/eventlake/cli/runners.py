@@ -11,7 +11,7 @@ from eventlake.runners.base import Runner
 from eventlake.runners.choice import Surroundings
 from eventlake.workspace import Lake, Workspace
 
-_NAMES = {"emr": "EMR", "emr-serverless": "EMR", "connect": "Spark Connect"}
+_NAMES = {"emr": "EMR", "emr-serverless": "EMR", "connect": "Spark Connect", "databricks": "Databricks"}
 
 
 def surroundings(place: Lake) -> Surroundings:
@@ -21,6 +21,7 @@ def surroundings(place: Lake) -> Surroundings:
         place.archive,
         place.folders.stage,
         place.settings.aws.options,
+        place.settings.azure.options,
         place.workspace.folder,
         spark_log(place),
         talk=lambda text: output.talk.print(f"{name}: {text}", style="dim"),

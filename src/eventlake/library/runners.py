@@ -21,7 +21,9 @@ class _Closing(Runner, Protocol):
 def quietly(lake: Lake) -> Surroundings:
     """For runners that tell nobody what they do."""
     settings, workspace = lake.settings, lake.workspace
-    return Surroundings(lake.storage, lake.archive, lake.folders.stage, settings.aws.options, workspace.folder)
+    return Surroundings(
+        lake.storage, lake.archive, lake.folders.stage, settings.aws.options, settings.azure.options, workspace.folder
+    )
 
 
 def spark_log(lake: Lake) -> Path:

@@ -9,14 +9,16 @@ from pathlib import Path
 from typing import Any
 
 from eventlake.aws.session import AwsOptions
+from eventlake.azure.identity import AzureOptions
 from eventlake.errors import InvalidSettingsError
 from eventlake.runners.cluster_driver import described
 from eventlake.runners.connect import ConnectRunner, Way
 from eventlake.runners.connect_session import Given, Opened, Server
 from eventlake.runners.connect_worker import NEEDED
+from eventlake.runners.databricks import Databricks, DatabricksOptions, DatabricksRun, Job, Volume
 from eventlake.runners.emr import Emr, EmrStep, TransientCluster
 from eventlake.runners.emr_serverless import Serverless, ServerlessJob
-from eventlake.runners.package import Package, Target, provide
+from eventlake.runners.package import LakeShelf, Package, Shelf, Target, provide
 from eventlake.runners.places import LIBRARIES, place_of
 from eventlake.runners.remote import Launcher, RemoteRunner
 from eventlake.runners.spark import SparkRunner
@@ -24,6 +26,7 @@ from eventlake.runners.submission import Submission
 from eventlake.runners.wire import Steps
 from eventlake.settings.runners import (
     ConnectRunnerSettings,
+    DatabricksRunnerSettings,
     EmrRunnerSettings,
     EmrServerlessRunnerSettings,
     RunnerSettings,
@@ -32,6 +35,7 @@ from eventlake.storage.base import Storage
 from eventlake.storage.s3 import S3Storage
 
 OnEmr = EmrRunnerSettings | EmrServerlessRunnerSettings
+Submitted = OnEmr | DatabricksRunnerSettings
 
 
 @dataclass(frozen=True)
@@ -42,6 +46,7 @@ class Surroundings:
     archive: Storage
     stage: str  # the folder of the lake below which what is under way is put down
     aws: AwsOptions
+    azure: AzureOptions
     folder: Path  # of the workspace
     spark_log: Path | None = None  # where Spark and its Java write; else to standard error
     talk: Callable[[str], None] = lambda _text: None
@@ -90,18 +95,36 @@ def _over_connect(way: Way, around: Surroundings, steps: Steps, *, patience: flo
     )
 
 
-def provided(settings: OnEmr, around: Surroundings) -> Package:
-    """What a cluster needs, in the lake; built and uploaded if it is not there."""
+def databricks_of(settings: DatabricksRunnerSettings, around: Surroundings) -> Databricks:
+    """The workspace. Who acts there is whoever the runner names, or else whoever acts on the lake's storage."""
+    azure = around.azure
+    if settings.client_id:
+        azure = AzureOptions(tenant_id=settings.tenant_id, authority=azure.authority)
+    return Databricks(
+        DatabricksOptions(settings.host, settings.client_id, settings.client_secret, settings.token, azure)
+    )
+
+
+def provided(settings: Submitted, around: Surroundings) -> Package:
+    """What a cluster needs, where it finds it; built and uploaded if it is not there."""
+    shelf: Shelf
+    if settings.kind == "databricks":
+        shelf = Volume(databricks_of(settings, around), settings.volume)
+    else:
+        shelf = LakeShelf(_bucket(around.storage))
     with around.busy("looking for the package, or building it…"):
-        target = Target(settings.python, settings.machine)
-        return provide(_bucket(around.storage), target, around.folder / "packages")
+        return provide(shelf, Target(settings.python, settings.machine), around.folder / "packages")
 
 
-def _launcher(settings: OnEmr, around: Surroundings, *, transient: bool) -> Launcher:
+def _launcher(settings: Submitted, around: Surroundings, *, transient: bool) -> Launcher:
+    if settings.kind == "databricks":
+        new = settings.job_cluster.spec if settings.job_cluster else None
+        describe = functools.partial(described, around.storage, around.archive)
+        job = Job(provided(settings, around), settings.cluster_id, new, describe)
+        return DatabricksRun(databricks_of(settings, around), job)
     storage = _bucket(around.storage)
     submission = Submission(
         provided(settings, around),
-        storage.full,
         settings.conf,
         settings.python,
         functools.partial(described, storage, _bucket(around.archive)),

@@ -36,11 +36,12 @@ def described(lake: Storage, archive: Storage, folder: str, silence: float = SIL
     return base64.urlsafe_b64encode(wire.encoded(session)).decode()
 
 
-def main(told: str, steps: Steps) -> None:
+def main(told: str, steps: Steps, package: str | None = None) -> None:
+    """Serve a session; workers get the package, if Spark does not have it already."""
     session = wire.decoded(base64.urlsafe_b64decode(told), Session, "the session that was submitted")
     mailbox = Mailbox(session.lake.storage(), session.folder, steps, session.archive.storage())
     _Silence(mailbox, session.silence).start()
-    runner = SparkRunner(None, {}, None)
+    runner = SparkRunner(None, {}, None, package=package)
     try:
         mailbox.greet(Greeting(runner.parallelism, runner.version))
         _serve(mailbox, runner)

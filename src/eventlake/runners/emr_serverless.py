@@ -64,7 +64,7 @@ class ServerlessJob:
             executionRoleArn=self._role_arn,
             jobDriver={
                 "sparkSubmit": {
-                    "entryPoint": self._submission.entry,
+                    "entryPoint": self._submission.package.entry,
                     "entryPointArguments": self._submission.arguments(session),
                     "sparkSubmitParameters": parameters,
                 }

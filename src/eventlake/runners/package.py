@@ -7,6 +7,7 @@ already. What it holds is written down here (`records`) when it is made, so that
 
 import gzip
 import hashlib
+import io
 import re
 import shutil
 import subprocess
@@ -14,7 +15,7 @@ import sys
 import tarfile
 import tempfile
 from pathlib import Path
-from typing import NamedTuple
+from typing import BinaryIO, NamedTuple, Protocol
 
 import eventlake
 from eventlake.errors import InternalError, InvalidSettingsError, SetupError
@@ -59,7 +60,7 @@ class Target(NamedTuple):
 
 
 class Package(NamedTuple):
-    """Where the parts of an uploaded package are, in the lake, and the digest of what it holds."""
+    """Where the parts of an uploaded package are, and the digest of what it holds."""
 
     tarball: str
     entry: str
@@ -67,21 +68,49 @@ class Package(NamedTuple):
     is_new: bool
 
 
-def provide(storage: Storage, target: Target, records: Path) -> Package:
+class Shelf(Protocol):
+    """Where packages are put for nodes: a folder of the lake, or whatever else a cluster sees."""
+
+    def full(self, path: str) -> str: ...
+
+    def read(self, path: str, size: int) -> bytes: ...
+
+    def upload(self, path: str, file: BinaryIO) -> None: ...
+
+
+class LakeShelf:
+    """The folder of the lake."""
+
+    def __init__(self, storage: Storage) -> None:
+        self._storage = storage
+
+    def full(self, path: str) -> str:
+        return self._storage.full(f"{FOLDER}/{path}")
+
+    def read(self, path: str, size: int) -> bytes:
+        return self._storage.read(f"{FOLDER}/{path}", size)
+
+    def upload(self, path: str, file: BinaryIO) -> None:
+        with self._storage.open_output(f"{FOLDER}/{path}") as sink:
+            while block := file.read(8 << 20):
+                sink.write(block)
+
+
+def provide(shelf: Shelf, target: Target, records: Path) -> Package:
     """Make the package and upload it, unless this version of it was made and uploaded before."""
     wanted = pinned(target, LOCK.read_text())
     name = _name(wanted, target)
-    package = Package(f"{FOLDER}/{name}.tar.gz", f"{FOLDER}/{name}.py", "", is_new=False)
+    tarball, entry_name = f"{name}.tar.gz", f"{name}.py"
+    package = Package(shelf.full(tarball), shelf.full(entry_name), "", is_new=False)
     record = records / f"{name}.sha256"
-    if record.is_file() and _is_there(storage, package.entry):
+    if record.is_file() and _is_there(shelf, entry_name):
         return package._replace(digest=record.read_text())
     with tempfile.TemporaryDirectory() as folder:
         made = Path(folder, "package.tar.gz")
         digest = build(made, target, wanted)
-        with storage.open_output(package.tarball) as sink, made.open("rb") as source:
-            while block := source.read(8 << 20):
-                sink.write(block)
-    storage.write(package.entry, _ENTRY)  # the last: it shows that it is whole
+        with made.open("rb") as source:
+            shelf.upload(tarball, source)
+    shelf.upload(entry_name, io.BytesIO(_ENTRY))  # the last: it shows that it is whole
     records.mkdir(parents=True, exist_ok=True)
     record.write_text(digest)
     return package._replace(digest=digest, is_new=True)
@@ -125,16 +154,16 @@ def _copy_code(lib: Path) -> None:
     shutil.copytree(Path(eventlake.__file__).parent, lib / "eventlake", ignore=shutil.ignore_patterns(*_LEFT_OUT))
 
 
-def _is_there(storage: Storage, path: str) -> bool:
+def _is_there(shelf: Shelf, path: str) -> bool:
     """Whether the entry is there. It is what looks at the package, so it is looked at before it is submitted."""
     try:
-        found = storage.read(path, len(_ENTRY) + 1)
+        found = shelf.read(path, len(_ENTRY) + 1)
     except FileNotFoundError:
         return False
     if found != _ENTRY:
         raise InternalError(
-            f"{storage.full(path)} is not what was uploaded",
-            fix=f"see who else may write to {FOLDER}, and take that right away; remove that folder, then run it again",
+            f"{shelf.full(path)} is not what was uploaded",
+            fix="see who else may write there, and take that right away; remove that folder, then run it again",
         )
     return True
 

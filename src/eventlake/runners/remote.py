@@ -37,6 +37,7 @@ class Status(NamedTuple):
     state: State
     detail: str  # in the cluster's words
     logs: str = ""
+    problem: EventLakeError | None = None  # what a failure means, if the cluster tells
 
 
 NOT_STARTED = Status(State.FAILED, "it was not started")
@@ -207,7 +208,7 @@ class RemoteRunner:
                     told, self._since = status.detail, time.monotonic()
                 if status.state in (State.ENDED, State.FAILED):
                     self.close()  # another step may start another driver
-                    raise TransientError(
+                    raise status.problem or TransientError(
                         f"the cluster could not {what}: {status.detail}",
                         fix=f"see {status.logs or 'its logs'}, then run it again: nothing was published",
                     )

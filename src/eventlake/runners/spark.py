@@ -7,6 +7,7 @@ out. Plain RDDs do that without the seconds that SQL planning and pandas cost at
 import contextlib
 import math
 import os
+import pickle
 import sys
 import threading
 import uuid
@@ -17,6 +18,7 @@ from typing import Any, TypeVar
 from eventlake.errors import EventLakeError, SetupError, TransientError
 from eventlake.runners import java_process
 from eventlake.runners.class_cache import java_options
+from eventlake.runners.entry import ENVIRONMENT
 from eventlake.runners.java import java_home
 from eventlake.runners.spark_watch import JobGroup, is_of_the_way
 from eventlake.runners.task_errors import explaining_errors, reason, translated
@@ -36,16 +38,23 @@ class SparkRunner:
 
     A Spark that this process has already is used as it is, and stays. One whose Java process died is replaced for the
     next step. What spark-submit started has neither a master nor a log of its own to choose. A step in which no task
-    ends for `patience` seconds is given up.
+    ends for `patience` seconds is given up. Workers that cannot import eventlake get it in a `package`.
     """
 
     def __init__(
-        self, master: str | None, conf: dict[str, str], log: Path | None, *, patience: float = math.inf
+        self,
+        master: str | None,
+        conf: dict[str, str],
+        log: Path | None,
+        *,
+        patience: float = math.inf,
+        package: str | None = None,
     ) -> None:
         self._master = master
         self._conf = conf
         self._log = log
         self._patience = patience
+        self._package = package
         self._place = log or "the logs of the cluster"
         self._started: Any = None
         self._is_ours = False
@@ -92,9 +101,13 @@ class SparkRunner:
             shared = spark.broadcast(context)
             group = uuid.uuid4().hex
             spark.setJobGroup(group, function.__name__, interruptOnCancel=True)
-            work = spark.parallelize(tasks, len(tasks)).map(
-                lambda task: explaining_errors(function, shared.value, task)
-            )
+            if self._package is None:
+                work = spark.parallelize(tasks, len(tasks)).map(
+                    lambda task: explaining_errors(function, shared.value, task)
+                )
+            else:
+                packed = [pickle.dumps((explaining_errors, function, task)) for task in tasks]
+                work = spark.parallelize(packed, len(packed)).map(_of_package(shared))
             watch = Watch(JobGroup(spark, group), progress, self._patience)
             try:
                 with watch:
@@ -141,11 +154,14 @@ class SparkRunner:
         java_process.forget_if_ended()
         there = SparkContext._active_spark_context
         self._is_ours = there is None
-        if there is not None:
-            return there
         conf = SparkConf().setAppName("eventlake")
-        if self._master is None:
-            return SparkContext(conf=conf)
+        if there is None and self._master is None:
+            there = SparkContext(conf=conf)
+        if there is not None:
+            if self._package is not None:
+                there.addArchive(f"{self._package}#{ENVIRONMENT}")
+            return there
+        assert self._master  # noqa: S101 - spark-submit, or whoever was there before, knows it
         os.environ["JAVA_HOME"] = str(java_home())  # also in place of one that is empty or too old
         os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
         local = {}
@@ -187,6 +203,21 @@ _LOCAL = {
     "spark.driver.bindAddress": "127.0.0.1",
     "spark.driver.host": "127.0.0.1",
 }
+
+
+def _of_package(shared: Any) -> Callable[[bytes], Any]:
+    """What a worker does that finds eventlake in the package. Sent whole: nothing of ours can be imported before."""
+
+    def work(packed: bytes) -> Any:
+        from pyspark import SparkFiles  # noqa: PLC0415
+
+        library = f"{SparkFiles.get(ENVIRONMENT)}/lib"
+        if library not in sys.path:
+            sys.path.insert(0, library)
+        call, function, task = pickle.loads(packed)  # noqa: S301 - from the driver, like all that Spark sends
+        return call(function, shared.value, task)
+
+    return work
 
 
 @contextlib.contextmanager

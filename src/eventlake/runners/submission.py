@@ -13,14 +13,9 @@ class Submission(NamedTuple):
     """What is submitted: the package, its entry and Spark's configuration."""
 
     package: Package
-    full: Callable[[str], str]  # the URI of a file of the lake
     conf: Mapping[str, str]
     python: str  # the interpreter on the nodes
     describe: Callable[[str], str]  # what the driver is told of a session
-
-    @property
-    def entry(self) -> str:
-        return self.full(self.package.entry)
 
     def arguments(self, session: str) -> list[str]:
         """What the entry is told."""
@@ -29,7 +24,7 @@ class Submission(NamedTuple):
     @property
     def configuration(self) -> dict[str, str]:
         return {
-            "spark.archives": f"{self.full(self.package.tarball)}#{ENVIRONMENT}",
+            "spark.archives": f"{self.package.tarball}#{ENVIRONMENT}",
             "spark.pyspark.python": PYTHON,
             # The entry, which looks at the package first, is not run by anything that is in the package.
             "spark.pyspark.driver.python": self.python,
@@ -53,6 +48,6 @@ class Submission(NamedTuple):
             "--name",
             "eventlake",
             *options,
-            self.entry,
+            self.package.entry,
             *self.arguments(session),
         ]

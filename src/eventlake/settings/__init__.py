@@ -13,12 +13,21 @@ from pydantic_settings import BaseSettings, PydanticBaseSettingsSource, Settings
 from eventlake.settings.catalogs import CatalogSection, CatalogSettings, EmbeddedCatalogSettings
 from eventlake.settings.runners import EmrSection, RunnerChoice, RunnerSettings, SparkRunnerSettings, SparkSettings
 from eventlake.settings.serve import ChannelSettings, ConsoleSettings
-from eventlake.settings.storage import S3_ROOT, AwsSettings, AzureSettings, RootSettings, S3Settings, StorageSettings
+from eventlake.settings.storage import (
+    S3_ROOT,
+    AwsSettings,
+    AzureSettings,
+    RootSettings,
+    S3Settings,
+    StorageSettings,
+    is_in_a_cloud,
+)
 
 DEFAULT_LAKE = "default"
 
 DialectName = Literal["segment", "rudderstack"]
 _ON_AWS = ("glue", "emr", "emr-serverless")
+_IN_A_CLOUD = ("databricks",)
 _DIALECT = "How events become tables: as in Segment Data Lakes, or as in RudderStack's S3 data lake."
 
 
@@ -41,6 +50,10 @@ class LakeSettings(StorageSettings):
         for setting, kind in (("catalog.kind", self.catalog.kind), ("runner", self.runner.kind)):
             if kind in _ON_AWS and not S3_ROOT.fullmatch(self.root):
                 raise ValueError(f"{setting} = {kind} needs a lake in a bucket: root = s3://bucket/prefix")
+        if self.runner.kind in _IN_A_CLOUD and not is_in_a_cloud(self.root):
+            raise ValueError(
+                f"runner = {self.runner.kind} needs a lake that its nodes reach: root = abfss://… or s3://…"
+            )
         return self
 
 
@@ -87,6 +100,10 @@ class Settings(BaseSettings):
             if lake.runner.kind in _ON_AWS and not S3_ROOT.fullmatch(archive.root):
                 raise ValueError(
                     f"the runner of the lake {name} needs a raw archive in a bucket: [archive] root = s3://…"
+                )
+            if lake.runner.kind in _IN_A_CLOUD and not is_in_a_cloud(archive.root):
+                raise ValueError(
+                    f"the runner of the lake {name} needs a raw archive that its nodes reach: [archive] root = abfss://…"
                 )
         return self
 

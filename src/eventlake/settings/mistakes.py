@@ -12,7 +12,7 @@ from eventlake.settings.section import BY_NAME
 
 _KINDS_OF = {
     "catalog": ("embedded", "glue", "hive"),
-    "runner": ("spark", "emr", "emr-serverless", "connect"),
+    "runner": ("spark", "emr", "emr-serverless", "connect", "databricks"),
     "channels": ("email", "webhook", "slack"),
 }
 _KINDS = {BY_NAME, *(kind for kinds in _KINDS_OF.values() for kind in kinds)}

@@ -1,14 +1,16 @@
 """Where Spark's driver runs."""
 
 import re
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
-from pydantic import Field, Tag, field_validator
+from pydantic import Field, Tag, field_validator, model_validator
 
 from eventlake.settings.section import BY_NAME, Secret, Section, by_kind
-from eventlake.settings.storage import ROLE_ARN
+from eventlake.settings.storage import GUID, ROLE_ARN
 
 _CONNECT_URL = re.compile(r"sc://([A-Za-z0-9._-]+|\[[0-9A-Fa-f:.]+\])(:\d{1,5})?(/(;[A-Za-z0-9._-]+=[^;=\s]+)*)?")
+
+_HOST = re.compile(r"(https://)?[A-Za-z0-9.-]+\.[a-z]+(:\d+)?/?|http://127\.0\.0\.1:\d+")
 
 
 class SparkSettings(Section):
@@ -64,11 +66,88 @@ class ConnectRunnerSettings(_Submitted):
         return url
 
 
+class JobClusterSettings(Section):
+    """A cluster of Databricks that is made for each run, and ended with it."""
+
+    spark_version: str = Field("16.4.x-scala2.12", description="Databricks runtime; 15.4 or newer.")
+    node_type_id: str = Field("Standard_DS4_v2", description="Kind of machine, for the driver and for workers.")
+    min_workers: int = Field(2, ge=1, description="Workers at least.")
+    max_workers: int = Field(8, ge=1, description="Workers at most.")
+    spark_conf: dict[str, str] = Field(default_factory=dict, description="Spark configuration of the cluster.")
+    env: dict[str, str] = Field(
+        default_factory=dict,
+        description="Environment of its nodes; a value may be {{secrets/scope/key}}, which Databricks fills in.",
+    )
+    policy_id: str | None = Field(None, description="Cluster policy.")
+    tags: dict[str, str] = Field(default_factory=dict, description="Tags of the cluster, for its cost.")
+
+    @model_validator(mode="after")
+    def _more_than_least(self) -> "JobClusterSettings":
+        if self.max_workers < self.min_workers:
+            raise ValueError("max_workers is less than min_workers")
+        return self
+
+    @property
+    def spec(self) -> dict[str, Any]:
+        """As Databricks' API takes it."""
+        spec = {
+            "spark_version": self.spark_version,
+            "node_type_id": self.node_type_id,
+            "autoscale": {"min_workers": self.min_workers, "max_workers": self.max_workers},
+            "data_security_mode": "SINGLE_USER",
+            "spark_conf": self.spark_conf,
+            "spark_env_vars": self.env,
+            "policy_id": self.policy_id,
+            "custom_tags": self.tags,
+        }
+        return {key: value for key, value in spec.items() if value}
+
+
+class DatabricksRunnerSettings(Section):
+    kind: Literal["databricks"] = "databricks"
+    host: str = Field(description="Workspace: adb-1234567890123456.7.azuredatabricks.net, with or without https://.")
+    cluster_id: str | None = Field(
+        None,
+        pattern=r"^[0-9]{4}-[0-9]{6}-[a-z0-9-]+$",
+        description="Cluster that takes the runs; started if it is not.",
+    )
+    job_cluster: JobClusterSettings | None = Field(None, description="Or what a cluster for each run is like.")
+    volume: str = Field(
+        pattern=r"^/Volumes(/[^/\s]+){3,}$",
+        description="Folder of a volume, where the package is put: /Volumes/catalog/schema/volume.",
+    )
+    client_id: str | None = Field(None, pattern=GUID, description="Service principal that acts in the workspace.")
+    client_secret: Secret | None = Field(None, description="Its OAuth secret; with tenant_id, its secret of Entra.")
+    tenant_id: str | None = Field(None, pattern=GUID, description="Directory of a service principal of Entra.")
+    token: Secret | None = Field(None, description="Access token, instead of a service principal.")
+    machine: Literal["x86_64", "aarch64"] = Field("x86_64", description="Processor of the nodes.")
+    python: str = Field("python3.12", pattern=r"^python3\.\d+$", description="Interpreter of the Databricks runtime.")
+    patience: float = Field(6 * 3600, gt=0, description="Seconds after which a step in which no task ends is given up.")
+
+    @field_validator("host")
+    @classmethod
+    def _https(cls, host: str) -> str:
+        if not _HOST.fullmatch(host):
+            raise ValueError("not the host of a workspace, like adb-1234567890123456.7.azuredatabricks.net")
+        return host.rstrip("/") if "://" in host else f"https://{host}"
+
+    @model_validator(mode="after")
+    def _one_of_each(self) -> "DatabricksRunnerSettings":
+        if (self.cluster_id is None) == (self.job_cluster is None):
+            raise ValueError("give either cluster_id, a cluster that is there, or job_cluster, one for each run")
+        if self.token and (self.client_id or self.client_secret or self.tenant_id):
+            raise ValueError("token and a service principal are different ways in: keep one of them")
+        if (self.client_secret or self.tenant_id) and not (self.client_secret and self.client_id):
+            raise ValueError("a service principal needs client_id and client_secret")
+        return self
+
+
 _AnyRunner = (
     Annotated[SparkRunnerSettings, Tag("spark")]
     | Annotated[EmrRunnerSettings, Tag("emr")]
     | Annotated[EmrServerlessRunnerSettings, Tag("emr-serverless")]
     | Annotated[ConnectRunnerSettings, Tag("connect")]
+    | Annotated[DatabricksRunnerSettings, Tag("databricks")]
 )
 RunnerSettings = Annotated[_AnyRunner, by_kind("spark")]
 RunnerName = Literal["spark", "emr", "emr-serverless"]

@@ -28,6 +28,10 @@ def is_on_azure(root: str) -> bool:
     return bool(ABFSS_ROOT.fullmatch(root) or AZ_ROOT.fullmatch(root))
 
 
+def is_in_a_cloud(root: str) -> bool:
+    return is_on_azure(root) or bool(S3_ROOT.fullmatch(root))
+
+
 class AwsSettings(Section):
     region: str | None = Field(
         None,
