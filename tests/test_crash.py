@@ -60,6 +60,7 @@ def lines_of(report: list[dict[str, Any]]) -> list[dict[str, Any]]:
     if report[0]["status"] != "finished" or "replay" in report[0] or not report[0]["books"]["lines"]:
         return []
     own = {"workspace_id", "run_id", "start_time", "finish_time", "duration_mins", "s3_bucket"}
+    own |= {"azure_storage_account", "azure_storage_container"}
     return [{key: value for key, value in line.items() if key not in own} for line in report]
 
 
