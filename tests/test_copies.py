@@ -250,9 +250,10 @@ def test_rows_of_the_lake_without_a_copy_are_carried_over(tmp_path: Path) -> Non
     staged = [other_time, other_table, unreadable, newer, readable]
     run = Run(tmp_path, [staged], lake=[lake[:3], lake[3:]], mode=Mode.REPLAY, failed=[9])
     result = run.decide()
-    assert run.published(result) == [readable]
-    assert rows_in(run.storage, result.carried) == [row(lake[n]) for n in (0, 1, 2, 3, 5)]
-    assert result.carried_routes == {ids.route_hash(("a",)): 2, ids.route_hash(("b",)): 3}
+    assert run.published(result) == [other_table, readable]
+    assert rows_in(run.storage, result.carried) == [row(lake[n]) for n in (0, 1, 3, 5)]
+    assert result.carried_routes == {ids.route_hash(("a",)): 1, ids.route_hash(("b",)): 3}
+    assert rows_in(run.storage, result.removed) == [row(lake[2])], "by today's rules it goes to another table"
     assert result.carried
     assert result.carried.startswith("segment-stage/run/carried-")
 

@@ -5,10 +5,15 @@ from pathlib import Path
 import pyarrow.parquet as pq
 import pytest
 
-from eventlake.lake.quarantine import SCHEMA, Quarantined, QuarantineFile, QuarantineSizes
+from eventlake.lake.lines_file import DEFAULT_SIZES, LinesFile, LineSizes
+from eventlake.lake.quarantine import SCHEMA, Quarantined
 from eventlake.storage.local import LocalStorage
 
-KEPT = QuarantineSizes().bytes_kept
+KEPT = LineSizes().bytes_kept
+
+
+def quarantine_file(storage: LocalStorage, path: str, sizes: LineSizes = DEFAULT_SIZES) -> LinesFile[Quarantined]:
+    return LinesFile(storage, path, SCHEMA, sizes)
 
 
 @pytest.fixture
@@ -33,7 +38,7 @@ def groups(storage: LocalStorage, path: str = "q.parquet") -> list[int]:
 
 
 def test_lines_are_kept_in_order_with_all_that_is_known_of_them(storage: LocalStorage) -> None:
-    file = QuarantineFile(storage, "q.parquet")
+    file = quarantine_file(storage, "q.parquet")
     lines = [line(number, content=bytes([number])) for number in range(5)]
     for one in lines:
         file.add(one)
@@ -43,14 +48,14 @@ def test_lines_are_kept_in_order_with_all_that_is_known_of_them(storage: LocalSt
 
 
 def test_without_lines_there_is_no_file(storage: LocalStorage) -> None:
-    file = QuarantineFile(storage, "q.parquet")
+    file = quarantine_file(storage, "q.parquet")
     file.close(["a.gz"])
     assert file.rows == 0
     assert storage.stat("q.parquet") is None
 
 
 def test_of_a_long_line_the_beginning_is_kept_and_its_size_told(storage: LocalStorage) -> None:
-    file = QuarantineFile(storage, "q.parquet")
+    file = quarantine_file(storage, "q.parquet")
     for size in (KEPT, KEPT + 1):
         file.add(line(size, content=b"x" * size))
     file.close()
@@ -59,7 +64,7 @@ def test_of_a_long_line_the_beginning_is_kept_and_its_size_told(storage: LocalSt
 
 @pytest.mark.parametrize(("lines", "expected"), [(9_999, [9_999]), (10_000, [10_000]), (20_001, [10_000, 10_000, 1])])
 def test_lines_are_written_ten_thousand_at_a_time(storage: LocalStorage, lines: int, expected: list[int]) -> None:
-    file = QuarantineFile(storage, "q.parquet")
+    file = quarantine_file(storage, "q.parquet")
     for number in range(lines):
         file.add(line(number))
     file.close()
@@ -69,7 +74,7 @@ def test_lines_are_written_ten_thousand_at_a_time(storage: LocalStorage, lines: 
 
 
 def test_long_lines_are_written_before_they_fill_the_memory(storage: LocalStorage) -> None:
-    file = QuarantineFile(storage, "q.parquet")
+    file = quarantine_file(storage, "q.parquet")
     for number in range(35):
         file.add(line(number, content=bytes([number]) * (2 * KEPT)))
     file.close()
@@ -79,7 +84,7 @@ def test_long_lines_are_written_before_they_fill_the_memory(storage: LocalStorag
 
 def test_lines_of_files_that_will_be_read_again_are_left_out(storage: LocalStorage) -> None:
     """Some at a time: there may be more of them than fit into memory."""
-    file = QuarantineFile(storage, "the-stage/q-1.parquet", QuarantineSizes(lines_at_once=4))
+    file = quarantine_file(storage, "the-stage/q-1.parquet", LineSizes(lines_at_once=4))
     lines = [line(number, raw_file=f"{'abc'[number % 3]}.gz") for number in range(13)]
     for one in lines:
         file.add(one)
@@ -92,7 +97,7 @@ def test_lines_of_files_that_will_be_read_again_are_left_out(storage: LocalStora
 
 
 def test_lines_of_which_nothing_more_is_known_have_no_detail(storage: LocalStorage) -> None:
-    file = QuarantineFile(storage, "q.parquet")
+    file = quarantine_file(storage, "q.parquet")
     lines = [line(number) for number in (1, 3)]
     for one in lines:
         file.add(one)

@@ -20,8 +20,8 @@ from eventlake.archive.reader import ReadSizes
 from eventlake.audit.verify import verify
 from eventlake.control import database
 from eventlake.lake import ids
+from eventlake.lake.lines_file import LineSizes
 from eventlake.lake.parquet import FileSizes
-from eventlake.lake.quarantine import QuarantineSizes
 from eventlake.reading.scanner import ScanSizes
 from eventlake.sync import jobs
 from eventlake.sync.shares import ShareSizes
@@ -60,7 +60,7 @@ def small_sizes(draw: st.DrawFn) -> Sizes:
                 columns=draw(st.integers(1, 500)),
                 values_per_line=draw(some),
             ),
-            quarantine=QuarantineSizes(bytes_at_once=draw(some), lines_at_once=draw(few)),
+            quarantine=LineSizes(bytes_at_once=draw(some), lines_at_once=draw(few)),
             bytes_at_once=draw(st.integers(1, 3000)),
             bytes_per_line=draw(some),
             rows_per_chunk=draw(few),

@@ -18,7 +18,7 @@ from eventlake.archive.reader import ReadSizes
 from eventlake.events import instants
 from eventlake.lake import ids
 from eventlake.lake.layout import HOUR
-from eventlake.lake.quarantine import QuarantineSizes
+from eventlake.lake.lines_file import LineSizes
 from eventlake.lake.segment import SegmentDialect
 from eventlake.lake.segments import Segment, unpacked
 from eventlake.lake.staging import read_rows
@@ -276,7 +276,7 @@ def test_a_file_that_breaks_off_is_named_and_its_bad_lines_are_not_kept(
 
 
 def test_as_much_is_kept_of_bad_lines_as_is_set(storage: LocalStorage) -> None:
-    sizes = replace(ONE_BY_ONE, quarantine=QuarantineSizes(bytes_kept=4))
+    sizes = replace(ONE_BY_ONE, quarantine=LineSizes(bytes_kept=4))
     result = staged(storage, {0: b"not json"}, sizes)
     assert result.quarantine
     assert pq.read_table(storage.full(result.quarantine)).column("content").to_pylist() == [b"not "]

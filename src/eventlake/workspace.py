@@ -43,7 +43,7 @@ if TYPE_CHECKING:
     from eventlake.catalog.glue import GlueCatalog
     from eventlake.catalog.hive import HiveCatalog
     from eventlake.control.people import People
-    from eventlake.control.regulations import Regulations
+    from eventlake.control.plans import Plans
     from eventlake.control.suppressions import Suppressions
 
 
@@ -198,10 +198,10 @@ class Workspace:
         return Suppressions(self.engine, self.clock.now)
 
     @cached_property
-    def regulations(self) -> "Regulations":
-        from eventlake.control.regulations import Regulations  # noqa: PLC0415
+    def plans(self) -> "Plans":
+        from eventlake.control.plans import Plans  # noqa: PLC0415
 
-        return Regulations(self.engine, self.suppressions, self.clock.now)
+        return Plans(self.engine, self.clock.now)
 
 
 class Lake:

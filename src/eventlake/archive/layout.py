@@ -7,6 +7,7 @@ from eventlake.storage.base import Storage, StoredFile
 
 ROOT = "segment-logs"
 DAY_MS = 86_400_000
+FORWARDED = "forwarded-"  # how files are called whose events another source's plan has blocked, or is about
 
 
 def folder(source_id: str) -> str:

@@ -21,8 +21,9 @@ from eventlake.errors import DamagedError, InvalidSettingsError
 from eventlake.events.envelope import CALLS
 from eventlake.events.suppression import Suppressed
 from eventlake.lake.layout import DatePartition
-from eventlake.lake.policy_files import folder_of, number_of
+from eventlake.lake.policy_files import RULES, folder_of, number_of
 from eventlake.lake.segment import TableNaming
+from eventlake.policies.rules import RulesDocument
 from eventlake.reports import report
 from eventlake.runners.base import Progress, no_progress
 from eventlake.workspace import Lake, Workspace
@@ -84,8 +85,18 @@ def _restored(lake: Lake, source_id: str, progress: Progress) -> Restored:
         lake.workspace.connections.put_back(connection)  # a rebuild among them had brought its own settings
         lake.runs.restore(runs.values())
         _suppress(lake, source_id)
+        _plan(lake, source_id)
     rows = sum(file.rows for file in lake.ledger.data_files(source_id))
     return Restored(connection, len(runs), len(catalog.tables(source_id)), rows, noted is None, len(done) < len(paths))
+
+
+def _plan(lake: Lake, source_id: str) -> None:
+    """Let a source have the plan and the transformations that runs of the lake went by last."""
+    try:
+        kept = lake.storage.read(f"{folder_of(lake.folders, source_id)}/{RULES}")
+    except FileNotFoundError:
+        return
+    lake.workspace.plans.restore(RulesDocument.unpacked(kept))
 
 
 def _suppress(lake: Lake, source_id: str) -> None:

@@ -49,7 +49,8 @@ def fulfil(lake: Lake, manifest: Manifest, hold: Hold) -> list[dict[str, Any]]:
     lake.ledger.record(entry, hold)
     for database, table in manifest.dropped_tables:  # their rows are elsewhere now, or wanted no more
         lake.catalog.drop(database, table)
-    for path in (*entry.removed_data_files, *entry.removed_index_files):  # nobody is told of them any more
+    # Nobody is told of these any more.
+    for path in (*entry.removed_data_files, *entry.removed_index_files, *entry.removed_violation_files):
         storage.delete(path)
     lines = with_notices(entry.report, refused)
     save_report(lake, lines)

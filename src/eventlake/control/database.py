@@ -136,6 +136,15 @@ quarantine_files = sa.Table(
     sa.Column("run_id", sa.String, nullable=False, index=True),
 )
 
+violation_files = sa.Table(
+    "violation_files",
+    metadata,
+    sa.Column("lake", sa.String, primary_key=True),
+    sa.Column("path", sa.String, primary_key=True),
+    sa.Column("source_id", sa.String, nullable=False, index=True),
+    sa.Column("run_id", sa.String, nullable=False, index=True),
+)
+
 dropped_tables = sa.Table(  # the rules that keep tables out
     "dropped_tables",
     metadata,

@@ -83,6 +83,8 @@ class Entry(msgspec.Struct):
     index_files: list[IndexFile] = []
     removed_index_files: list[str] = []
     quarantine_files: list[str] = []
+    violation_files: list[str] = []
+    removed_violation_files: list[str] = []
     source_settings: dict[str, Any] | None = None
     decisions: Decisions = Decisions()
     base: str | None = None
@@ -136,6 +138,11 @@ class Ledger:
         """Path, source and run of every file with quarantined lines."""
         return [(row["path"], row["source_id"], row["run_id"]) for row in self._select(db.quarantine_files)]
 
+    def violation_files(self, source_id: str | None = None) -> dict[str, str]:
+        """The files that tell what of events was not as planned, and the runs that found it."""
+        of_source = {"source_id": source_id} if source_id is not None else {}
+        return {row["path"]: row["run_id"] for row in self._select(db.violation_files, **of_source)}
+
     def newest_quarantine_files(
         self, limit: int, *, source_id: str | None = None, run_id: str | None = None
     ) -> list[str]:
@@ -158,7 +165,7 @@ class Ledger:
     def paths(self, source_id: str) -> set[str]:
         """The files of a source in the lake."""
         of_source = {"source_id": source_id}
-        tables = (db.data_files, db.index_files, db.quarantine_files)
+        tables = (db.data_files, db.index_files, db.quarantine_files, db.violation_files)
         return {row["path"] for table in tables for row in self._select(table, **of_source)}
 
     def has_data(self, source_id: str) -> bool:
@@ -166,7 +173,7 @@ class Ledger:
 
     def has_recorded(self, run_id: str) -> bool:
         """Whether a run that adds files is part of the ledger."""
-        tables = (db.data_files, db.index_files, db.quarantine_files)
+        tables = (db.data_files, db.index_files, db.quarantine_files, db.violation_files)
         return any(self._has(table.c.lake == self._lake, table.c.run_id == run_id) for table in tables)
 
     def _has(self, *conditions: sa.ColumnElement[bool]) -> bool:
@@ -196,7 +203,7 @@ class Ledger:
 
     def forget(self, source_id: str) -> None:
         """Know nothing of a source in this lake any more, nor of its runs: for building all of it anew."""
-        tables = (db.raw_files, db.data_files, db.index_files, db.quarantine_files)
+        tables = (db.raw_files, db.data_files, db.index_files, db.quarantine_files, db.violation_files)
         with self._engine.begin() as connection:
             for table in (*tables, db.dropped_tables, db.refused_tables, db.replays, db.runs):
                 connection.execute(table.delete().where(table.c.lake == self._lake, table.c.source_id == source_id))
@@ -214,12 +221,14 @@ class Ledger:
                 raise _overtaken(entry)
             self._delete(connection, db.data_files, entry.removed_data_files)
             self._delete(connection, db.index_files, entry.removed_index_files)
+            self._delete(connection, db.violation_files, entry.removed_violation_files)
             here = {"lake": self._lake}
             of_run = {**here, "source_id": entry.source_id, "run_id": entry.run_id}
             db.upsert(connection, db.raw_files, [{**file._asdict(), **here} for file in entry.raw_files])
             db.upsert(connection, db.data_files, [{**file._asdict(), **here} for file in entry.data_files])
             db.upsert(connection, db.index_files, [{**file._asdict(), **of_run} for file in entry.index_files])
             db.upsert(connection, db.quarantine_files, [{"path": path, **of_run} for path in entry.quarantine_files])
+            db.upsert(connection, db.violation_files, [{"path": path, **of_run} for path in entry.violation_files])
             admission.record(connection, self._lake, entry.source_id, entry.decisions)
             if entry.source_settings is not None:
                 connection.execute(db.connections.update().where(ours).values(settings=entry.source_settings))

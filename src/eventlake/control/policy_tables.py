@@ -36,3 +36,41 @@ policy_versions = sa.Table(  # grow with every change, so that whoever holds a c
     sa.Column("name", sa.String, primary_key=True),
     sa.Column("version", sa.BigInteger, nullable=False),
 )
+
+plans = sa.Table(
+    "plans",
+    metadata,
+    sa.Column("id", sa.String, primary_key=True),
+    sa.Column("name", sa.String, nullable=False, unique=True),
+    sa.Column("version", sa.BigInteger, nullable=False),  # the one that is enforced
+    sa.Column("created_at", sa.BigInteger, nullable=False),
+)
+
+plan_versions = sa.Table(
+    "plan_versions",
+    metadata,
+    sa.Column("plan_id", sa.String, primary_key=True),
+    sa.Column("version", sa.BigInteger, primary_key=True),
+    sa.Column("content", sa.LargeBinary, nullable=False),  # in the form of Segment's public API
+    sa.Column("saved_at", sa.BigInteger, nullable=False),
+    sa.Column("saved_by", sa.String, nullable=False),
+)
+
+source_plans = sa.Table(  # of sources that have a plan, or have had one
+    "source_plans",
+    metadata,
+    sa.Column("source_id", sa.String, primary_key=True),
+    sa.Column("plan_id", sa.String),
+    sa.Column("enforcement", sa.LargeBinary, nullable=False),
+)
+
+transformations = sa.Table(
+    "transformations",
+    metadata,
+    sa.Column("id", sa.String, primary_key=True),
+    sa.Column("source_id", sa.String, nullable=False, index=True),
+    sa.Column("position", sa.BigInteger, nullable=False),  # in which they are applied
+    sa.Column("content", sa.LargeBinary, nullable=False),
+    sa.Column("changed_at", sa.BigInteger, nullable=False),
+    sa.Column("changed_by", sa.String, nullable=False),
+)

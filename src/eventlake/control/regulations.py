@@ -61,9 +61,9 @@ class Regulation(NamedTuple):
 
 
 class Regulations:
-    def __init__(self, engine: sa.Engine, suppressions: Suppressions, now: Callable[[], int]) -> None:
+    def __init__(self, engine: sa.Engine, now: Callable[[], int]) -> None:
         self._engine = engine
-        self._suppressions = suppressions
+        self._suppressions = Suppressions(engine, now)
         self._now = now
 
     def ask(

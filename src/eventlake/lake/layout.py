@@ -28,6 +28,10 @@ class Folders:
         return f"{self.books}/quarantine"
 
     @property
+    def violations(self) -> str:
+        return f"{self.books}/violations"
+
+    @property
     def index(self) -> str:
         return f"{self.books}/index"
 

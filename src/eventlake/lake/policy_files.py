@@ -1,6 +1,8 @@
-"""Where a lake keeps what its runs went by: for each source, a list of hashes of those who must not be in it."""
+"""Where a lake keeps what its runs went by: for each source, hashes of those who must not be in it, and its rules."""
 
 from eventlake.lake.layout import Folders
+
+RULES = "rules.json"  # the plan, how it is enforced, and transformations
 
 
 def folder_of(folders: Folders, source_id: str) -> str:

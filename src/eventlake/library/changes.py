@@ -10,7 +10,7 @@ from eventlake.control.alerts import Alert, Kind, Subscription
 from eventlake.control.connections import Connection
 from eventlake.control.orders import Order
 from eventlake.control.people import Scope, Token, User
-from eventlake.control.regulations import Regulation, RegulationType, SubjectType
+from eventlake.control.regulations import Regulation, Regulations, RegulationType, SubjectType
 from eventlake.control.run_lines import RunLine
 from eventlake.control.sources import Source, WriteKey
 from eventlake.control.suppressions import ALL_SOURCES
@@ -149,7 +149,9 @@ class Changes:
         self, kind: RegulationType, subject_type: SubjectType, subjects: Sequence[str], *, source: str | None = None
     ) -> Regulation:
         """Suppress people, or let them in again. The log tells how many they are, not who."""
-        made = self._place.regulations.ask(kind, subject_type, subjects, self._source_id(source), self._who)
+        made = Regulations(self._place.engine, self._place.clock.now).ask(
+            kind, subject_type, subjects, self._source_id(source), self._who
+        )
         self._note(kind.value.lower(), source or "all sources", after={"subjects": made.subjects, "id": made.id})
         return made
 

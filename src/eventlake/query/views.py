@@ -9,6 +9,7 @@ from eventlake.control.ledger import LakeFile
 from eventlake.errors import InvalidSettingsError
 from eventlake.lake.quarantine import SCHEMA as QUARANTINE_SCHEMA
 from eventlake.lake.report_columns import REPORT_COLUMNS
+from eventlake.lake.violations import SCHEMA as VIOLATIONS_SCHEMA
 from eventlake.query.named import asks_in_general, named
 from eventlake.reports import report
 from eventlake.schema.names import RESERVED_DATABASES
@@ -23,8 +24,10 @@ _DUCK_TYPES = {
     "string": "VARCHAR",
     "timestamp": "TIMESTAMPTZ",
 }
-_QUARANTINE_TYPES = {"string": "VARCHAR", "int64": "BIGINT", "binary": "BLOB"}
-_REPORTS, _QUARANTINE = (SYSTEM_DATABASE, "sync_reports"), (SYSTEM_DATABASE, "quarantine")
+_LINE_TYPES = {"string": "VARCHAR", "int64": "BIGINT", "binary": "BLOB", "timestamp[us, tz=UTC]": "TIMESTAMPTZ"}
+_REPORTS, _QUARANTINE, _VIOLATIONS = ((SYSTEM_DATABASE, name) for name in ("sync_reports", "quarantine", "violations"))
+_SYSTEM = (_REPORTS, _QUARANTINE, _VIOLATIONS)
+_OF_LINES = {_QUARANTINE: QUARANTINE_SCHEMA, _VIOLATIONS: VIOLATIONS_SCHEMA}  # what is told of lines of the archive
 
 Columns = Sequence[tuple[str, str]]
 """Names and DuckDB's types."""
@@ -58,8 +61,8 @@ class Views:
     def make(self, sql: str) -> None:
         """Make the views that a query needs. Making one opens its files, so tables that are only listed get none."""
         tables = {(table.database, table.name): table for table in self.lake.catalog.tables()}
-        self.names = [".".join(key) for key in (*tables, _REPORTS, _QUARANTINE)]
-        wanted = named(sql, [*tables, _REPORTS, _QUARANTINE])
+        self.names = [".".join(key) for key in (*tables, *_SYSTEM)]
+        wanted = named(sql, [*tables, *_SYSTEM])
         for database, name in sorted(wanted):
             if database in RESERVED_DATABASES:
                 raise self._reserved(tables[database, name])
@@ -68,7 +71,7 @@ class Views:
         for key in wanted:
             self._create(key, self._select(key, tables))
         if asks_in_general(sql):
-            for key in {*tables, _REPORTS, _QUARANTINE} - wanted:
+            for key in {*tables, *_SYSTEM} - wanted:
                 if key[0] not in RESERVED_DATABASES:
                     self._create(key, _placeholder(_columns(key, tables), key))
 
@@ -87,7 +90,9 @@ class Views:
         if key == _REPORTS:
             return self._reports(columns)
         if key == _QUARANTINE:
-            return self._quarantine(columns)
+            return self._of_lines((path for path, _, _ in self.lake.ledger.quarantine_files()), columns)
+        if key == _VIOLATIONS:
+            return self._of_lines(self.lake.ledger.violation_files(), columns)
         return self._data(tables[key], columns)
 
     def _data(self, table: CatalogTable, columns: Columns) -> str:
@@ -117,8 +122,7 @@ class Views:
             "hive_partitioning=false))"
         )
 
-    def _quarantine(self, columns: Columns) -> str:
-        paths = [path for path, _, _ in self.lake.ledger.quarantine_files()]
+    def _of_lines(self, paths: Iterable[str], columns: Columns) -> str:
         files = self._addresses((path, self._size(path), "") for path in paths)
         if not files:
             return _empty(columns)
@@ -143,8 +147,8 @@ class Views:
 def _columns(key: tuple[str, str], tables: dict[tuple[str, str], CatalogTable]) -> Columns:
     if key == _REPORTS:
         return [(column.name, column.duckdb) for column in REPORT_COLUMNS]
-    if key == _QUARANTINE:
-        kept = [(field.name, _QUARANTINE_TYPES[str(field.type)]) for field in QUARANTINE_SCHEMA]
+    if key in _OF_LINES:
+        kept = [(field.name, _LINE_TYPES[str(field.type)]) for field in _OF_LINES[key]]
         return [("source_id", "VARCHAR"), ("run_id", "VARCHAR"), *kept]
     table = tables[key]
     columns = [(column.name, _DUCK_TYPES[column.type.value]) for column in table.schema.columns]

@@ -63,6 +63,9 @@ class Asked(NamedTuple):
     watched: Mapping[tuple[str, ...], Array] = MappingProxyType({})
     """Places whose values decide whether an event gets in, and the sorted sums of values for which that is likely."""
 
+    looking: Callable[[str, str], Callable[[bytes], bool] | None] = lambda *_: None
+    """For events of a kind and name, what tells whether a line of them can be taken as it is; None if all can."""
+
 
 class Piece(NamedTuple):
     """Lines that are on one route."""
@@ -105,6 +108,7 @@ class Scanner:
         self._paths: list[tuple[str, ...]] = [()]  # by place
         self._names = Names.with_room(sizes.names, sizes.bytes_of_names)
         self._routes_of_names: list[tuple[int, int]] = []  # without a user id, and with one
+        self._looks: list[Callable[[bytes], bool] | None] = []  # by name
         self._routes: dict[tuple[str, ...], int] = {}
         self._buffers: list[RouteBuffer] = []  # by route
         self._columns = Columns.with_room(sizes.columns)
@@ -128,7 +132,8 @@ class Scanner:
     def read(self, text: Text, day_of_line: Callable[[int], int]) -> Scanned:
         """Read lines; `day_of_line` tells when those were received that do not tell it themselves."""
         scan = Scan(self._library, self._places, text, self._sizes.values_per_line)
-        route_of = self._routes_of(scan)
+        name_of = self._names_of(scan)
+        route_of = self._routes_of(scan, name_of)
         for place, sums in self._watched:
             route_of[scan.suspects(place, sums)] = -1
         micros, is_told = scan.received()
@@ -136,17 +141,31 @@ class Scanner:
         left_out = LeftOut(nowhere, micros[nowhere])
         received = self._received(scan, route_of, micros, is_told, day_of_line)
         is_skipped = self._skip(route_of, received)
+        self._look(text, name_of, route_of)
         found = scan.find_columns(self._columns, route_of, len(self._buffers))
         while not self._are_usable():
             found = scan.find_columns(self._columns, route_of, len(self._buffers))
         return Scanned(route_of >= 0, is_skipped, left_out, self._pieces(scan, route_of, received, found))
 
-    def _routes_of(self, scan: Scan) -> Array:
-        """The route of each line; -1 for none."""
+    def _names_of(self, scan: Scan) -> Array:
+        """The kind and name of each line's event, by number."""
         name_of = scan.names(self._names)
         for name in range(len(self._routes_of_names), self._names.count):
-            text = self._names.text(name)
-            self._routes_of_names.append((self._route_of(text, False), self._route_of(text, True)))
+            call, event, *_ = (_decode_text(b'"' + part + b'"') for part in self._names.text(name).split(b"\n"))
+            self._routes_of_names.append((self._route_of(call, event, False), self._route_of(call, event, True)))
+            self._looks.append(self._asked.looking(call, event))
+        return name_of
+
+    def _look(self, text: Text, name_of: Array, route_of: Array) -> None:
+        """Take the routes of lines that cannot be taken as they are."""
+        for name, is_clean in enumerate(self._looks):
+            if is_clean is not None:
+                lines = np.flatnonzero((name_of == name) & (route_of >= 0))
+                found = np.fromiter((is_clean(text.line(line)) for line in lines.tolist()), bool, len(lines))
+                route_of[lines[~found]] = -1
+
+    def _routes_of(self, scan: Scan, name_of: Array) -> Array:
+        """The route of each line; -1 for none."""
         routes = np.array([*self._routes_of_names, (-1, -1)], np.int32)[name_of]
         route_of = routes[:, 0].copy()
         if (unlike := np.flatnonzero(routes[:, 0] != routes[:, 1])).size:
@@ -154,8 +173,7 @@ class Scanner:
             route_of[unlike] = np.where(is_plain, np.where(has_user, routes[unlike, 1], routes[unlike, 0]), -1)
         return route_of
 
-    def _route_of(self, name: bytes, has_user: bool) -> int:
-        call, event, *_ = (_decode_text(b'"' + part + b'"') for part in name.split(b"\n"))
+    def _route_of(self, call: str, event: str, has_user: bool) -> int:
         try:
             buffer = self._asked.buffer_for(call, event, has_user)
         except LeftOutError:

@@ -10,6 +10,7 @@ from eventlake.commit.manifest import Manifest, Noted
 from eventlake.control.admission import Decisions, remembered
 from eventlake.control.ledger import Entry, IndexFile, LakeFile, LoadedFile, TableFiles
 from eventlake.errors import InternalError
+from eventlake.lake.violations import DAYS_KEPT
 from eventlake.reports import report
 from eventlake.schema.evolve import Column
 from eventlake.schema.names import RESCUED_COLUMN
@@ -39,6 +40,10 @@ def manifest_of(
         path: f"{folders.quarantine}/source={source_id}/run_id={run_id}/{number}.parquet"
         for number, path in enumerate(bad_lines)
     }
+    violations = {
+        path: f"{folders.violations}/source={source_id}/run_id={run_id}/{number}.parquet"
+        for number, path in enumerate(outcome.staged.violations)
+    }
     tables = _table_changes(state, job, outcome)
     after = state.tables.keys() | {change.table_key for change in tables}
     lines = report.finished(head, finish_ns, _table_lines(job, partitions, outcome), _extra(job, outcome, len(after)))
@@ -52,6 +57,8 @@ def manifest_of(
         index_files=[*index.values(), *outcome.kept.thinned.taken],
         removed_index_files=_replaced_index(job, state, outcome),
         quarantine_files=list(quarantine.values()),
+        violation_files=list(violations.values()),
+        removed_violation_files=[] if job.is_replay else _outdated(state.violations, at),
         decisions=_decisions(state, job, outcome, at),
         source_settings=job.connection.settings.model_dump(mode="json") if job.mode is Mode.REBUILD else None,
         base=state.last_run,
@@ -60,6 +67,7 @@ def manifest_of(
         *((file.written, file.path) for file in outcome.data_files),
         *((written, file.path) for written, file in index.items()),
         *quarantine.items(),
+        *violations.items(),
     ]
     if len({path for _, path in moves}) < len(moves):
         raise InternalError("two files of this run have one name, so nothing was published", fix="run it again")
@@ -70,6 +78,12 @@ def manifest_of(
         dropped_tables=_dropped(state, job, tables),
         connection=Noted.of(job.connection),
     )
+
+
+def _outdated(violations: Mapping[str, str], at: int) -> list[str]:
+    """The files with violations that have been kept for long enough; a run's id tells when it began."""
+    oldest = at * 1000 - DAYS_KEPT * 86_400 * 10**9
+    return [path for path, run_id in violations.items() if int(run_id) < oldest]
 
 
 def _table_files(source_id: str, run_id: str, outcome: Outcome) -> list[TableFiles]:
@@ -276,6 +290,11 @@ def _extra(job: Job, outcome: Outcome, tables: int) -> dict[str, Any]:
         extra["removed"] = outcome.removed
     if outcome.staged.blocked_by:
         extra["blocked_by"] = dict(outcome.staged.blocked_by)
+    told = {
+        name: sum(getattr(count, name) for count in outcome.staged.files if not count.error)
+        for name in ("violated", "changed")
+    }
+    extra |= {name: number for name, number in told.items() if number}
     if outcome.kept.thinned.replaced:
         extra["reindexed"] = outcome.kept.thinned.as_report
     elif again.replaced:

@@ -1,6 +1,7 @@
-"""What tasks need to know of who may get in, put down where they find it."""
+"""What tasks need to know of who and what may get in, put down where they, and whoever restores a lake, find it."""
 
-from eventlake.lake.policy_files import folder_of, number_of
+from eventlake.lake.policy_files import RULES, folder_of, number_of
+from eventlake.policies.rules import without_keys
 from eventlake.sync.work import Work
 
 
@@ -22,3 +23,23 @@ def suppressed_file(work: Work) -> str | None:
         if number_of(old) < version:  # another run may have a newer one
             lake.storage.delete(old)
     return path
+
+
+def rules_for(work: Work) -> bytes:
+    """The plan of a source, how it is enforced, and its transformations; nothing if it has none of them.
+
+    What the lake keeps of it is without the keys of hashes.
+    """
+    lake, source = work.lake, work.job.connection.source
+    document = lake.workspace.plans.rules_of(source)
+    path = f"{folder_of(lake.folders, source.id)}/{RULES}"
+    try:
+        kept = lake.storage.read(path)
+    except FileNotFoundError:
+        kept = b""
+    shown = b"" if document.is_empty else without_keys(document).packed()
+    if shown and shown != kept:
+        lake.storage.write(path, shown)
+    elif kept and not shown:
+        lake.storage.delete(path)
+    return b"" if document.is_empty else document.packed()

@@ -36,6 +36,7 @@ from eventlake.sync.beside import still_holding
 from eventlake.sync.dedupe import dedupe
 from eventlake.sync.discover import discover
 from eventlake.sync.drop import manifest_of_drop
+from eventlake.sync.forward import forward
 from eventlake.sync.jobs import Job
 from eventlake.sync.manifest_of import manifest_of
 from eventlake.sync.noted import Noted
@@ -99,6 +100,7 @@ def _produced(work: Work, state: LakeState) -> Outcome:
     describe(work, state, plans)
     published = publish(work, state, plans, staged, kept)
     accounts = books.close(staged, kept, published)
+    forward(work, staged)
     plans = with_discards(plans, work.job, state, published)
     return Outcome(found, staged, kept, plans, published, accounts, state.replaced_files(work.job))
 

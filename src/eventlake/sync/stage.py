@@ -11,7 +11,7 @@ from eventlake.lake.staging import IdSegment
 from eventlake.schema.evolve import Evidence, join
 from eventlake.sync.discover import Found
 from eventlake.sync.jobs import Job
-from eventlake.sync.policies import suppressed_file
+from eventlake.sync.policies import rules_for, suppressed_file
 from eventlake.sync.shares import stage_tasks
 from eventlake.sync.state import LakeState
 from eventlake.sync.work import Work
@@ -43,6 +43,8 @@ class Staged:
     quarantine: list[str] = field(default_factory=list)
     refused_tables: Counter[str] = field(default_factory=Counter)  # lines
     one_by_one: set[str] = field(default_factory=set)  # kinds of systems that can only read lines so
+    violations: list[str] = field(default_factory=list)  # files with what was not as planned
+    forwarded: list[tuple[str, str]] = field(default_factory=list)  # files with events for other sources
     withheld: list[str] = field(default_factory=list)  # files with messages that a policy kept out
     blocked_by: Counter[str] = field(default_factory=Counter)  # lines, by reason
 
@@ -75,6 +77,7 @@ def stage(work: Work, state: LakeState, found: Found) -> Staged:
         selection=settings.selection,
         integration=work.lake.name if settings.honour_integrations else None,
         suppressed=suppressed_file(work),
+        rules=rules_for(work),
         notes_withheld=job.is_replay,
         sizes=work.sizes.stage,
     )
@@ -101,6 +104,9 @@ def combine(results: Iterable[StageResult]) -> Staged:
             whole.quarantine.append(result.quarantine)
         if result.withheld:
             whole.withheld.append(result.withheld)
+        if result.violations:
+            whole.violations.append(result.violations)
+        whole.forwarded += result.forwarded.items()
         found = unpacked(result.tables)
         records = found.in_file(number)
         for name, rows, (start, end) in zip(found.tables, found.rows, pairwise(found.ends), strict=True):

@@ -28,6 +28,7 @@ class LakeState:
     refused: list[RefusedTable]  # before
     dropped: frozenset[str]  # keys of tables that are kept out
     last_run: str | None  # that was recorded
+    violations: Mapping[str, str]  # files, and the runs that wrote them
 
     def schema(self, job: Job, table_key: str) -> TableSchema | None:
         """The columns of a table, with the types that the job asks for; None if there is no such table."""
@@ -91,6 +92,7 @@ def read_state(lake: Lake, job: Job) -> LakeState:
         refused=lake.admission.refused(source_id),
         dropped=_dropped(lake, job),
         last_run=lake.ledger.last_run(source_id),
+        violations=lake.ledger.violation_files(source_id),
     )
 
 

@@ -19,7 +19,7 @@ from eventlake.tasks.counts import largest
 from eventlake.tasks.dedupe import DedupeContext, DedupeResult
 from eventlake.tasks.examine import Difference, ExamineContext, FileSeen, IndexSeen, Nameless, Suspect, TableFile
 from eventlake.tasks.id_files import NewIds
-from eventlake.tasks.policies import DROPPED, NOT_SELECTED, UNWANTED
+from eventlake.tasks.policies import BLOCKED_FOR
 from eventlake.tasks.publish import PublishContext, Published, TableShare
 from eventlake.tasks.reindex import ReindexContext, Unindexed
 from eventlake.tasks.staged import RawFile, StageContext, StageResult
@@ -68,7 +68,9 @@ def stage(context: StageContext, files: Sequence[RawFile], result: StageResult) 
     if sorted(count.file for count in result.files) != sorted(files):
         yield "it is not about the raw files that were asked for"
     for count in result.files:
-        yield from _counts(count.lines, count.staged, count.quarantined, count.blocked, count.suppressed)
+        yield from _counts(
+            count.lines, count.staged, count.quarantined, count.blocked, count.suppressed, count.violated, count.changed
+        )
         yield from _instants(count.first_received, count.last_received)
         if count.digest and not _DIGEST.fullmatch(count.digest):
             yield f"no digest: {count.digest[:100]!r}"
@@ -81,14 +83,17 @@ def stage(context: StageContext, files: Sequence[RawFile], result: StageResult) 
         yield "it tells of tables of which it has no rows"
     yield from _names((*tables, *result.refused_tables), context.dialect.longest_table)
     yield from _counts(*result.refused_tables.values(), *result.blocked_by.values())
-    if not result.blocked_by.keys() <= {DROPPED, NOT_SELECTED, UNWANTED}:
+    if not result.blocked_by.keys() <= BLOCKED_FOR:
         yield "lines were left out for a reason that there is not"
     for table in result.news.values():
         yield from _names(table.evidence, context.dialect.longest_column)
         yield from _counts(*(sighting.values for sighting in table.evidence.values()))
         yield from _counts(*(tally.values for sighting in table.evidence.values() for tally in sighting.tallies))
         yield from _instants(*table.hours)
-    paths = [result.staged, *(path for path in (result.quarantine, result.withheld) if path is not None)]
+    others = (result.quarantine, result.withheld, result.violations, *result.forwarded.values())
+    paths = [result.staged, *(path for path in others if path is not None)]
+    if not context.rules and (result.violations or result.forwarded):
+        yield "it tells of a plan that there is not"
     for ids in result.id_segments:
         paths.append(ids.path)
         yield from _counts(*ids[1:])

@@ -26,12 +26,19 @@ class Buffers:
     def __iter__(self) -> Iterator[RouteBuffer]:
         return iter(self._buffers.values())
 
-    def of(self, event: Any) -> RouteBuffer:
-        """The buffer of an event's route. Raises NotAnEventError, or what the gate raises."""
-        dialect = self._context.dialect
-        sent = dialect.sent(event)
+    def _sent(self, event: Any) -> Sent:
+        sent = self._context.dialect.sent(event)
         if isinstance(sent, str):
             raise NotAnEventError(sent)
+        return sent
+
+    def route_of(self, event: Any) -> Route:
+        """Where an event would go that does not get in, whatever tables there are. Raises NotAnEventError."""
+        return self._context.dialect.route(self._sent(event))
+
+    def of(self, event: Any) -> RouteBuffer:
+        """The buffer of an event's route. Raises NotAnEventError, or what the gate raises."""
+        dialect, sent = self._context.dialect, self._sent(event)
         if sent in self._by_name:
             return self._by_name[sent]
         route = self.gate.opened(dialect.route(sent))

@@ -5,7 +5,8 @@ of the index of what is in the lake. No event is read. Of several copies the fir
 already stays there.
 
 A replay looks at the same ids in another way: a copy that *is* the row in the lake is written again, with today's
-rules, and a row of the lake that the raw archive no longer has is carried over.
+rules, and a row of the lake that the raw archive no longer has is carried over. A message that goes to other tables by
+today's rules leaves its old ones.
 """
 
 import uuid
@@ -65,12 +66,15 @@ def dedupe(context: DedupeContext, share: Share) -> DedupeResult:
     first = _first_of_each(staged, "high", "low") & readable
     new = first if context.mode is Mode.REBUILD else first & ~holds
     again, only_there = np.zeros(len(staged), bool), np.ones(len(rows), bool)
+    is_removed = np.zeros(len(rows), bool)
     if context.mode is Mode.REPLAY:
         # What a broken file gave will not be written: the lake must keep it.
         again[readable], only_there = _written_again(rows, staged.take(readable))
+        moves, is_removed = _moved(rows, _removable(context, rows) & only_there, staged, first & ~again)
+        new = new | moves
     elif context.mode is Mode.REBUILD:
         only_there = ~np.isin(_hashes(rows), _hashes(staged.take(readable)))
-    is_removed = only_there & _withheld(context, share, rows)
+    is_removed |= only_there & _removable(context, rows) & _withheld(context, share, rows)
     carried, removed = rows.take(only_there & ~is_removed), rows.take(is_removed)
     write = IdWriter(context.storage, context.folder)
     return DedupeResult(
@@ -163,21 +167,43 @@ def _written_again(lake: Ids, staged: Ids) -> tuple[Any, Any]:
 
 
 def _withheld(context: DedupeContext, share: Share, rows: Ids) -> Any:
-    """Which messages of the lake a policy keeps out now. One that also has rows outside of the scope stays as it is."""
+    """Which messages of the lake a policy keeps out now."""
     parts = [ids.empty(ids.INDEX_FIELDS)]
     for path in context.withheld:
         with ids.opened(context.storage, path) as file:
             part = file.read(share, ids.INDEX_FIELDS)
             parts.append(Ids({name: values.copy() for name, values in part.arrays.items()}))
-    found = np.isin(_hashes(rows), _hashes(ids.joined(parts)))
-    if context.scope is not None and (table_keys := context.scope.table_keys) is not None:
-        found &= _takes(rows, (route for route in context.routes if table_keys.issuperset(route)))
-    return found
+    return np.isin(_hashes(rows), _hashes(ids.joined(parts)))
+
+
+def _removable(context: DedupeContext, rows: Ids) -> Any:
+    """Which messages of the lake a replay may take out. One that also has rows outside of its tables stays as it is."""
+    if context.scope is None or (table_keys := context.scope.table_keys) is None:
+        return np.ones(len(rows), bool)
+    return _takes(rows, (route for route in context.routes if table_keys.issuperset(route)))
+
+
+def _moved(lake: Ids, may_go: Any, staged: Ids, is_free: Any) -> tuple[Any, Any]:
+    """Which staged copies are rows that the lake has in other tables, and which rows of the lake those are.
+
+    One that is in the lake several times stays where it is: nobody could tell which of its rows is meant. So does one
+    of which a copy for its own tables is in a file that broke off.
+    """
+    _, place, times = np.unique(_hashes(lake), return_inverse=True, return_counts=True)
+    goes = may_go & (times[place] == 1) & ~np.isin(_fields(lake, *ids.INDEX_FIELDS), _fields(staged, *ids.INDEX_FIELDS))
+    copies, rows = (_fields(some, "high", "low", "received") for some in (staged, lake))
+    moves = is_free & np.isin(copies, rows[goes])
+    return moves, goes & np.isin(rows, copies[moves])
 
 
 def _hashes(messages: Ids) -> Any:
     """Messages that can be compared by both halves of their hashes at once."""
-    return np.rec.fromarrays([messages["high"], messages["low"]])
+    return _fields(messages, "high", "low")
+
+
+def _fields(messages: Ids, *names: str) -> Any:
+    """Messages that can be compared by some fields at once."""
+    return np.rec.fromarrays([messages[name] for name in names])
 
 
 def _in_scope(messages: Ids, context: DedupeContext) -> Any:

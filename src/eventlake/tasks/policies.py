@@ -10,6 +10,7 @@ from eventlake.events.suppression import NOBODY, Suppressed
 from eventlake.lake import ids
 from eventlake.lake.ids import Array
 from eventlake.lake.routes import Route
+from eventlake.policies.rules import REASONS
 from eventlake.reading.scanner import LeftOut
 from eventlake.tasks.id_files import IdWriter
 from eventlake.tasks.staged import FileCount, StageContext
@@ -19,6 +20,7 @@ SUPPRESSED = "suppressed"
 NOT_SELECTED = "not selected"
 UNWANTED = "integrations"  # the event says so itself
 DROPPED = "dropped table"
+BLOCKED_FOR = frozenset({NOT_SELECTED, UNWANTED, DROPPED, *REASONS})
 
 
 class Policies:
@@ -72,7 +74,7 @@ class Policies:
             count.spans(int(received.min()), int(received.max()))
             self.block(count, NOT_SELECTED, len(received))
 
-    def written(self, writer: IdWriter, *, without: frozenset[int]) -> str | None:
+    def written(self, writer: IdWriter, without: frozenset[int]) -> str | None:
         """A file with the ids of what was kept out, without those of raw files that broke off."""
         kept = [message for message in self._withheld if message[3] not in without]
         if not kept:

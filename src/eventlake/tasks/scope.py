@@ -2,6 +2,14 @@
 
 from dataclasses import dataclass
 from enum import Enum
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from eventlake.lake.routes import Route
+
+if TYPE_CHECKING:
+    from eventlake.lake.ids import Array
 
 
 class Mode(Enum):
@@ -20,6 +28,12 @@ class Scope:
     start: int
     stop: int
     table_keys: frozenset[str] | None = None
+
+    def takes(self, route: Route, received: "Array") -> "Array":
+        """Which messages of a route it takes, by when they were received."""
+        if self.table_keys is not None and self.table_keys.isdisjoint(route):
+            return np.zeros(len(received), bool)
+        return np.asarray((received >= self.start) & (received < self.stop))
 
     def has_table(self, table_key: str) -> bool:
         return self.table_keys is None or table_key in self.table_keys

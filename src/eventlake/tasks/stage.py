@@ -6,7 +6,6 @@ was seen, and holds no data. Buffers are small: memory does not depend on the si
 
 import platform
 import uuid
-from collections import Counter
 
 import numpy as np
 from isal.isal_zlib import crc32
@@ -16,7 +15,9 @@ from eventlake.archive.reader import Lines, UnreadableFileError, opened, read_li
 from eventlake.lake import ids, segments
 from eventlake.lake.ids import Array
 from eventlake.lake.layout import HOUR
-from eventlake.lake.quarantine import Quarantined, QuarantineFile
+from eventlake.lake.lines_file import LinesFile
+from eventlake.lake.quarantine import SCHEMA as QUARANTINE
+from eventlake.lake.quarantine import Quarantined
 from eventlake.lake.routes import Route
 from eventlake.lake.staging import Packed, StagedFile
 from eventlake.native.library import PADDING, library
@@ -32,6 +33,7 @@ from eventlake.tasks.gate import DroppedError, NotSelectedError, RefusedError
 from eventlake.tasks.id_files import IdWriter
 from eventlake.tasks.memory import without_gc
 from eventlake.tasks.message_id import message_id_of_line
+from eventlake.tasks.planned import Planned
 from eventlake.tasks.policies import DROPPED, NOT_SELECTED, SUPPRESSED, Policies
 from eventlake.tasks.staged import HOURS_COUNTED, FileCount, News, RawFile, StageContext, StageResult
 from eventlake.tasks.staged_ids import StagedIds
@@ -42,13 +44,18 @@ def stage(context: StageContext, files: list[RawFile]) -> StageResult:
     """Stage some raw files. May be run again, or twice at once: every attempt writes files of its own."""
     attempt = uuid.uuid4().hex
     folder = context.folder
-    quarantine = QuarantineFile(context.storage, f"{folder}/quarantine-{attempt}.parquet", context.sizes.quarantine)
+    path = f"{folder}/quarantine-{attempt}.parquet"
+    quarantine: LinesFile[Quarantined] = LinesFile(context.storage, path, QUARANTINE, context.sizes.quarantine)
     with StagedFile(context.storage, f"{folder}/staged-{attempt}") as staged:
-        task = _Task(context, staged, quarantine)
+        task = _Task(context, staged, quarantine, Planned(context, attempt))
         for file in files:
             task.take(file)
         task.finish()
-    quarantine.close(without={count.file.path for count in task.counts.values() if count.error})
+    broken = [count.file for count in task.counts.values() if count.error]
+    paths = {file.path for file in broken}
+    quarantine.close(without=paths)
+    violations, forwarded = task.planned.close(without=paths)
+    withheld = IdWriter(context.storage, folder), frozenset(file.number for file in broken)
     return StageResult(
         files=list(task.counts.values()),
         staged=staged.path,
@@ -56,9 +63,11 @@ def stage(context: StageContext, files: list[RawFile]) -> StageResult:
         news=task.news,
         id_segments=task.ids.segments,
         quarantine=quarantine.path if quarantine.rows else None,
-        refused_tables=task.refused_tables,
+        refused_tables=task.buffers.gate.refused,
         blocked_by=task.policies.blocked_by,
-        withheld=task.policies.written(IdWriter(context.storage, folder), without=task.broken_files),
+        violations=violations,
+        forwarded=forwarded,
+        withheld=task.policies.written(*withheld),
         one_by_one=None if task.scanner or task.is_shallow else f"{platform.system()} {platform.machine()}",
     )
 
@@ -67,13 +76,16 @@ _POINTER = 8  # bytes that a cell takes in a list
 
 
 class _Task:
-    def __init__(self, context: StageContext, staged: StagedFile, quarantine: QuarantineFile) -> None:
+    def __init__(
+        self, context: StageContext, staged: StagedFile, quarantine: LinesFile[Quarantined], planned: Planned
+    ) -> None:
         self.counts: dict[int, FileCount] = {}
         self.segments: dict[str, list[segments.Segment]] = {}  # by table
         self.news: dict[str, News] = {}
         self.ids = StagedIds(staged, context.sizes.ids_per_segment)
-        self._buffers = Buffers(context)
+        self.buffers = Buffers(context)
         self.policies = Policies(context)
+        self.planned = planned
         self.is_shallow = context.dialect.reading.max_depth < MAX_DEPTH  # which the fast reader does not know
         self.scanner = self._new_scanner(context)
         self._context = context
@@ -94,6 +106,7 @@ class _Task:
             lambda buffer, received: self._wanted(buffer.route, received),
             *rules,
             self.policies.watched,
+            self.planned.looking,
         )
         return Scanner(found, asked, context.sizes.scan) if found else None
 
@@ -161,17 +174,20 @@ class _Task:
         """Take a line as it comes, whatever it holds."""
         count.lines += 1
         path = count.file.path
-        buffer, policy = None, None
+        buffer, policy, decision = None, None, None
         try:
             event, set_aside = exact_json.parse(line)
             policy = self.policies.against(event)
-            buffer = self._buffers.of(event)
-            route = buffer.route
+            decision = self.planned.decided(event, path) if policy is None else None
+            if decision is not None:
+                event, policy = decision.event, decision.blocked
+            buffer = self.buffers.of(event) if policy is None else None
+            route = self.buffers.route_of(event) if buffer is None else buffer.route
         except exact_json.NotJsonError as error:
             self._reject(count, Quarantined(path, number, error.reason, str(error), len(line), line))
             return
         except NotSelectedError as error:
-            route, policy = error.route, policy or NOT_SELECTED
+            route, policy = error.route, NOT_SELECTED
         except (DroppedError, RefusedError, NotAnEventError) as error:
             if policy == SUPPRESSED:  # who must not be in the lake must not be in quarantine either
                 count.suppressed += 1
@@ -187,6 +203,8 @@ class _Task:
         message_id = event.get("messageId")
         if type(message_id) is not str or not message_id:
             message_id = message_id_of_line(event, set_aside, file=path, line=number, content=line)
+        if decision is not None:
+            self.planned.note(decision, count, number, line, message_id, received)
         if policy or buffer is None:
             self.policies.withhold(count, str(policy), message_id, received, route)
             return
@@ -211,31 +229,20 @@ class _Task:
             self.policies.block(count, DROPPED)
             return
         if isinstance(error, RefusedError):
-            self._buffers.gate.count(error)
+            self.buffers.gate.count(error)
         reason = "table_limit" if isinstance(error, RefusedError) else str(error)
         self._reject(count, Quarantined(count.file.path, number, reason, None, len(line), line))
 
-    @property
-    def refused_tables(self) -> Counter[str]:
-        return self._buffers.gate.refused
-
-    @property
-    def broken_files(self) -> frozenset[int]:
-        return frozenset(number for number, count in self.counts.items() if count.error)
-
     def _wanted(self, route: Route, received: Array) -> Array | None:
-        """Which messages of a route a replay wants, by when they were received; None for all."""
-        scope = self._context.scope
-        if scope is None:
-            return None
-        if scope.table_keys is not None and scope.table_keys.isdisjoint(route):
-            return np.zeros(len(received), bool)
-        return np.asarray((received >= scope.start) & (received < scope.stop))
+        """Which messages of a route a replay wants; None for all."""
+        return self._context.scope.takes(route, received) if self._context.scope else None
 
     def _buffer_named(self, call: str, name: str, has_user: bool) -> RouteBuffer | None:
         """The buffer of events with this name; None if there is none, for whatever reason."""
+        if self.planned.takes_none(call, name):
+            return None  # they may get another name, or not get in: they have no table yet
         try:
-            return self._buffers.of({"type": call, "event": name, "userId": "somebody" if has_user else None})
+            return self.buffers.of({"type": call, "event": name, "userId": "somebody" if has_user else None})
         except NotSelectedError as error:
             if self._context.notes_withheld:
                 return None  # one by one, so that each is noted
@@ -248,7 +255,7 @@ class _Task:
         self._quarantine.add(line)
 
     def _flush_all(self) -> None:
-        for buffer in self._buffers:
+        for buffer in self.buffers:
             self._flush(buffer)
         self._bytes_in_buffers = 0
 

@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 from eventlake.archive.reader import ReadSizes
 from eventlake.lake.dialects import Dialect
-from eventlake.lake.quarantine import QuarantineSizes
+from eventlake.lake.lines_file import LineSizes
 from eventlake.lake.staging import IdSegment
 from eventlake.reading.scanner import ScanSizes
 from eventlake.schema.evolve import Evidence
@@ -32,7 +32,7 @@ class StageSizes:
 
     read: ReadSizes = field(default_factory=ReadSizes)
     scan: ScanSizes = field(default_factory=ScanSizes)
-    quarantine: QuarantineSizes = field(default_factory=QuarantineSizes)
+    quarantine: LineSizes = field(default_factory=LineSizes)
     at_once: bool = True  # else all lines are read one by one
     bytes_at_once: int = 64 << 20  # of raw lines
     bytes_per_line: int = 100  # that a line takes in memory besides
@@ -62,6 +62,7 @@ class StageContext:
     selection: Selection = EVERYTHING
     integration: str | None = None  # events in which `integrations` has false under this name are left out
     suppressed: str | None = None  # the file with those whose events are left out
+    rules: bytes = b""  # the source's RulesDocument, if it has a plan or transformations
     notes_withheld: bool = False  # whether a replay has to know which messages a policy kept out
     sizes: StageSizes = field(default_factory=StageSizes)
 
@@ -80,6 +81,8 @@ class FileCount:
     digest: str = ""  # of the file's content
     error: str | None = None
     suppressed: int = 0
+    violated: int = 0  # things in events that are not as planned
+    changed: int = 0  # events that are not as they were sent
 
     def spans(self, first: int, last: int) -> None:
         """The file has messages that were received then."""
@@ -105,5 +108,7 @@ class StageResult:
     quarantine: str | None
     refused_tables: Counter[str]  # lines of tables for which there was no room
     blocked_by: Counter[str] = field(default_factory=Counter)  # lines that were left out, by reason
+    violations: str | None = None  # a file with what was not as planned
+    forwarded: dict[str, str] = field(default_factory=dict)  # files with events for other sources, by their ids
     withheld: str | None = None  # a file with the messages that a policy kept out, if a replay has to know them
     one_by_one: str | None = None  # the kind of system, if it can only read lines one by one

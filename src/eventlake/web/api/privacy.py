@@ -5,7 +5,7 @@ from typing import Annotated, Any
 from fastapi import APIRouter, Depends, Query
 from pydantic import Field, StringConstraints
 
-from eventlake.control.regulations import MOST_SUBJECTS, Regulation, RegulationType, Status, SubjectType
+from eventlake.control.regulations import MOST_SUBJECTS, Regulation, Regulations, RegulationType, Status, SubjectType
 from eventlake.control.suppressions import ALL_SOURCES
 from eventlake.web.access import Admin, Place, admin_looks, reader
 from eventlake.web.api.models import MOMENT, Model, moment
@@ -60,13 +60,15 @@ def regulate_source(source: str, new: NewRegulation, changes: Admin, place: Plac
 @router.get("/regulations", dependencies=looking)
 def list_regulations(place: Place, limit: Annotated[int, Query(ge=1, le=1000)] = 100) -> list[RegulationOut]:
     """What was asked for, newest first."""
-    return [_shown(one, place.settings.workspace_id) for one in place.regulations.latest(limit)]
+    return [
+        _shown(one, place.settings.workspace_id) for one in Regulations(place.engine, place.clock.now).latest(limit)
+    ]
 
 
 @router.get("/regulations/{regulation}", dependencies=looking)
 def get_regulation(regulation: str, place: Place) -> RegulationOut:
     """One of them, and what came of it."""
-    return _shown(place.regulations.get(regulation), place.settings.workspace_id)
+    return _shown(Regulations(place.engine, place.clock.now).get(regulation), place.settings.workspace_id)
 
 
 @router.get("/suppressions", dependencies=[Depends(admin_looks)])

@@ -3,6 +3,7 @@
 from fastapi import APIRouter, Request
 from fastapi.responses import HTMLResponse, Response
 
+from eventlake.control.regulations import Regulations
 from eventlake.control.suppressions import ALL_SOURCES
 from eventlake.errors import EventLakeError, InvalidSettingsError
 from eventlake.library.workspace import Workspace
@@ -70,6 +71,6 @@ def _privacy(
         totals=place.suppressions.totals(),
         slugs=place.sources.slugs(),
         sources=place.sources.all(),
-        regulations=place.regulations.latest(50),
+        regulations=Regulations(place.engine, place.clock.now).latest(50),
         **({"told": told} if told else {}),  # else what the form before had to tell is shown
     )

@@ -1,0 +1,195 @@
+"""Tracking plans and transformations, from raw lines to rows: what gets in, what is changed, and what is told of it."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from conftest import InProcess, Lake, SetClock, track
+from eventlake.audit.verify import verify
+from eventlake.policies.plan import Rule, of_rules
+from eventlake.sync import jobs
+from eventlake.sync.work import Sizes
+from eventlake.tasks.staged import StageSizes
+
+
+def schema(part: str = "properties", required: tuple[str, ...] = (), **types: Any) -> dict[str, Any]:
+    told = {name: {"type": kind} if isinstance(kind, str) else kind for name, kind in types.items()}
+    below = {"type": "object", "properties": told, "required": list(required)}
+    return {"type": "object", "properties": {part: below}}
+
+
+ORDER = schema(required=("total",), total="number", currency={"type": "string", "enum": ["EUR", "USD"]})
+
+
+@pytest.fixture(params=[True, False], ids=["at once", "one by one"])
+def lake(request: pytest.FixtureRequest, tmp_path: Path) -> Lake:
+    sizes = Sizes(stage=StageSizes(at_once=request.param))
+    return Lake(tmp_path / "workspace", InProcess(), sizes=sizes, clock=SetClock())
+
+
+def planned(lake: Lake, *rules: Rule, **enforcement: str) -> None:
+    plans = lake.workspace.plans
+    plans.save(of_rules("Shop", rules))
+    plans.connect("Shop", lake.source.id)
+    plans.enforce(lake.source.id, {name.replace("__", "."): value for name, value in enforcement.items()})
+
+
+def agrees(lake: Lake) -> bool:
+    return verify(lake.workspace, lake.connection, lake.runner) == []
+
+
+def order(message_id: str, **properties: Any) -> dict[str, Any]:
+    return track("Order Completed", message_id, properties=properties)
+
+
+def violations(lake: Lake) -> list[dict[str, Any]]:
+    return lake.query("select * from __segment_datalake.violations order by message_id, field")
+
+
+def test_by_default_everything_gets_in_and_what_is_wrong_is_told(lake: Lake) -> None:
+    planned(lake, Rule("TRACK", ORDER, "Order Completed"))
+    report = lake.sync_of(
+        order("m1", total=1.5, currency="EUR"),
+        order("m2", total="much", currency="XXX"),
+        track("Unplanned", "m3"),
+        order("m4"),
+    )
+    assert report[0]["books"]["loaded"] == 4
+    assert (report[0]["violated"], report[0]["changed"]) == (3, 2)
+    rows = {row["message_id"]: row for row in lake.rows("track_order_completed")}
+    assert rows["m1"]["context_protocols_violations"] is None
+    told = json.loads(rows["m2"]["context_protocols_violations"])
+    assert [(one["type"], one["field"]) for one in told] == [
+        ("Enum", "properties.currency"),
+        ("Invalid Type", "properties.total"),
+    ]
+    assert rows["m2"]["context_protocols_source_id"] == "src1"
+    kept = [(row["message_id"], row["field"], row["violation_type"], row["action"]) for row in violations(lake)]
+    assert kept == [
+        ("m2", "properties.currency", "Enum", "allowed"),
+        ("m2", "properties.total", "Invalid Type", "allowed"),
+        ("m4", "properties.total", "Required", "allowed"),
+    ]
+    assert json.loads(violations(lake)[0]["content"])["messageId"] == "m2"
+    assert agrees(lake)
+
+
+def test_what_is_blocked_stays_in_the_archive_and_comes_when_the_plan_is_corrected(lake: Lake) -> None:
+    settings = {"track__allowUnplannedEvents": "false", "track__allowEventOnViolations": "false"}
+    planned(lake, Rule("TRACK", ORDER, "Order Completed"), **settings)
+    report = lake.sync_of(order("m1", total=1), order("m2"), track("Order completed", "m3"), track("X", "m4"))
+    assert report[0]["books"] | {"checksum": ""} == {
+        "lines": 4, "loaded": 1, "duplicates": 0, "suppressed": 0, "blocked": 3, "quarantined": 0, "checksum": "",
+    }  # fmt: skip
+    assert report[0]["blocked_by"] == {"schema violation": 1, "unplanned event": 2}
+    assert lake.tables() == ["track_order_completed"], "names match strictly"
+    assert [(row["message_id"], row["reason"]) for row in violations(lake)] == [
+        ("m2", "schema violation"),
+        ("m3", "unplanned event"),
+        ("m4", "unplanned event"),
+    ]
+    planned(lake, Rule("TRACK", schema(total="number"), "Order Completed"), Rule("TRACK", {}, "X"))
+    report = lake.run(jobs.replay(lake.connection, None, None))
+    assert (report[0]["books"]["loaded"], report[0]["books"]["blocked"]) == (2, 1)
+    assert [row["message_id"] for row in lake.rows("track_order_completed")] == ["m1", "m2"]
+    assert len(violations(lake)) == 3, "a replay tells nothing that was told"
+    assert agrees(lake)
+
+
+def test_a_stricter_plan_takes_rows_out_when_they_are_replayed(lake: Lake) -> None:
+    lake.sync_of(order("m1", total=1), order("m2"), track("X", "m3"))
+    planned(lake, Rule("TRACK", ORDER, "Order Completed"), track__allowEventOnViolations="false")
+    report = lake.run(jobs.replay(lake.connection, None, None))
+    assert report[0]["removed"] == 1
+    assert [row["message_id"] for row in lake.rows("track_order_completed")] == ["m1"]
+    assert agrees(lake)
+
+
+def test_what_is_not_planned_is_left_out_of_events_and_named(lake: Lake) -> None:
+    nested = {"type": "object", "properties": {"city": {"type": "string"}}}
+    rule = Rule("TRACK", schema(total="number", address=nested, any={"type": "object"}), "Order Completed")
+    planned(lake, rule, track__allowUnplannedEventProperties="false")
+    sent = {"total": 1, "extra": 2, "address": {"city": "x", "zip": "y"}, "any": {"thing": 1}}
+    lake.sync_of(order("m1", **sent), order("m2", total=1))
+    (row, clean) = lake.rows("track_order_completed")
+    assert json.loads(row["context_protocols_omitted"]) == ["properties.extra", "properties.address.zip"]
+    assert (row["properties_address_city"], row["properties_any_thing"]) == ("x", 1)
+    assert not {"properties_extra", "properties_address_zip"} & row.keys()
+    assert clean["context_protocols_omitted"] is None
+    assert agrees(lake)
+
+
+def test_values_that_violate_are_left_out_and_named(lake: Lake) -> None:
+    tags = {"type": "array", "items": {"type": "string"}}
+    rule = Rule("TRACK", schema(required=("id",), total="number", tags=tags), "Order Completed")
+    planned(lake, rule, track__allowPropertiesOnViolations="false")
+    lake.sync_of(order("m1", total="x", tags=["a", 1], keep="k"))
+    row = lake.row("track_order_completed")
+    assert json.loads(row["context_protocols_omitted_on_violation"]) == ["properties.tags.1", "properties.total"]
+    assert len(json.loads(row["context_protocols_violations"])) == 3
+    assert row["properties_keep"] == "k"
+    assert not {"properties_total", "properties_tags"} & row.keys()
+    assert {row["field"]: row["action"] for row in violations(lake)} == {
+        "properties.id": "allowed",
+        "properties.tags.1": "omitted",
+        "properties.total": "omitted",
+    }
+
+
+@pytest.mark.parametrize("how", ["ALLOW", "BLOCK", "OMIT_PROPERTIES"])
+def test_the_common_schema_is_looked_at_last(lake: Lake, how: str) -> None:
+    common = {"type": "object", "properties": {"context": schema(part="app", required=("name",), name="string")}}
+    rules = (Rule("COMMON", common), Rule("TRACK", ORDER, "Order Completed"))
+    planned(lake, *rules, track__commonEventOnViolations=how, track__allowPropertiesOnViolations="false")
+    bad = {**order("m1", total="x"), "context": {"app": {"name": 5, "build": 1}}}
+    report = lake.sync_of(bad, order("m2", total=1))
+    if how == "BLOCK":
+        assert report[0]["blocked_by"] == {"common schema violation": 1}
+        return
+    row = lake.rows("track_order_completed")[0]
+    fields = [one["field"] for one in json.loads(row["context_protocols_violations"])]
+    assert fields == ["properties.total", "context.app.name"]
+    lost = json.loads(row["context_protocols_omitted_on_violation"])
+    assert lost == (["properties.total"] if how == "ALLOW" else ["properties.total", "context.app.name"])
+    assert row.get("context_app_name") == (5 if how == "ALLOW" else None)
+    assert row["context_app_build"] == 1
+
+
+@pytest.mark.parametrize("version", [None, 2, 9, "2", True])
+def test_an_event_says_which_version_it_is(lake: Lake, version: Any) -> None:
+    rules = [Rule("TRACK", schema(required=(f"v{number}",)), "X", number) for number in (1, 2)]
+    planned(lake, *rules, track__allowEventOnViolations="false")
+    context = {} if version is None else {"context": {"protocols": {"event_version": version}}}
+    lake.sync_of(
+        {**track("X", "m1", properties={"v1": 1}), **context}, {**track("X", "m2", properties={"v2": 1}), **context}
+    )
+    assert lake.row("track_x")["message_id"] == ("m2" if version == 2 and version is not True else "m1")
+
+
+def test_pages_are_validated_as_events_and_traits_as_traits(lake: Lake) -> None:
+    rules = (
+        Rule("TRACK", schema(required=("path",)), "Page Viewed"),
+        Rule("SCREEN", schema(required=("size",)), "Home"),
+        Rule("IDENTIFY", schema("traits", email="string")),
+        Rule("GROUP", schema("traits", plan="string")),
+    )
+    off = {"identify__allowUnplannedTraits": "false", "group__allowTraitsOnViolations": "false"}
+    planned(lake, *rules, track__allowEventOnViolations="false", track__allowUnplannedEvents="false", **off)
+    page = {"type": "page", "receivedAt": "2026-11-15T10:00:00Z"}
+    report = lake.sync_of(
+        {**page, "messageId": "p1", "properties": {"path": "/"}},
+        {**page, "messageId": "p2", "properties": {}},
+        {**page, "type": "screen", "messageId": "s1", "name": "Home", "properties": {}},
+        {**page, "type": "screen", "messageId": "s2", "name": "Other"},
+        {**page, "type": "identify", "messageId": "i1", "traits": {"email": "a@b", "age": 5}},
+        {**page, "type": "group", "messageId": "g1", "traits": {"plan": 5, "size": 3}},
+        {**page, "type": "alias", "messageId": "a1", "userId": "u", "previousId": "v"},
+    )
+    assert report[0]["blocked_by"] == {"schema violation": 2}
+    assert lake.row("page")["message_id"] == "p1"
+    assert lake.row("screen")["message_id"] == "s2"
+    assert (lake.row("identify")["traits_email"], "traits_age" in lake.row("identify")) == ("a@b", False)
+    assert ("traits_plan" in lake.row("group"), lake.row("group")["traits_size"]) == (False, 3)
+    assert lake.row("alias")["message_id"] == "a1"
