@@ -6,12 +6,16 @@ from typing import Any
 
 import pytest
 
-from conftest import InProcess, Lake, SetClock, track
+from conftest import ON_POSTGRES, InProcess, Lake, SetClock, track
+from eventlake.audit.restore import restore
 from eventlake.audit.verify import verify
+from eventlake.errors import InvalidSettingsError, NotFoundError
+from eventlake.library.plans import release
 from eventlake.policies.plan import Rule, of_rules
 from eventlake.sync import jobs
 from eventlake.sync.work import Sizes
 from eventlake.tasks.staged import StageSizes
+from eventlake.workspace import Workspace
 
 
 def schema(part: str = "properties", required: tuple[str, ...] = (), **types: Any) -> dict[str, Any]:
@@ -193,3 +197,204 @@ def test_pages_are_validated_as_events_and_traits_as_traits(lake: Lake) -> None:
     assert (lake.row("identify")["traits_email"], "traits_age" in lake.row("identify")) == ("a@b", False)
     assert ("traits_plan" in lake.row("group"), lake.row("group")["traits_size"]) == (False, 3)
     assert lake.row("alias")["message_id"] == "a1"
+
+
+# Transformations
+
+
+def transformation(**told: Any) -> dict[str, Any]:
+    return {"name": "t", "if": "event = 'A'", **told}
+
+
+def test_an_event_is_in_the_lake_as_it_was_changed_and_comes_back_when_it_is_not(lake: Lake) -> None:
+    lake.sync_of(track("A", "m1", properties={"x": 1}), track("C", "m2"))
+    assert lake.tables() == ["track_a", "track_c"]
+    change = transformation(newEventName="B", propertyRenames=[{"oldName": "x", "newName": "y"}])
+    lake.workspace.plans.transformations.save(lake.source.id, change)
+    report = lake.sync_of(track("A", "m3", properties={"x": 2}), track("C", "m4"))
+    assert report[0]["changed"] == 1
+    assert [(row["message_id"], row["event"], row["properties_y"]) for row in lake.rows("track_b")] == [("m3", "B", 2)]
+    report = lake.run(jobs.replay(lake.connection, None, None))
+    assert (report[0]["books"]["loaded"], report[0]["removed"], report[0]["rewritten"]) == (1, 1, 3)
+    assert [(row["message_id"], row["properties_y"]) for row in lake.rows("track_b")] == [("m1", 1), ("m3", 2)]
+    assert lake.rows("track_a") == []
+    assert agrees(lake)
+    lake.workspace.plans.transformations.remove(lake.source.id, "t")
+    lake.run(jobs.replay(lake.connection, None, None))
+    assert [(row["message_id"], row["properties_x"]) for row in lake.rows("track_a")] == [("m1", 1), ("m3", 2)]
+    assert lake.rows("track_b") == []
+    assert lake.sync_of(track("A", "m1"), track("A", "m3"))[0]["books"]["duplicates"] == 2
+    assert agrees(lake)
+
+
+def test_events_that_a_transformation_drops_are_counted_and_let_in_again(lake: Lake) -> None:
+    lake.workspace.plans.transformations.save(lake.source.id, transformation(drop=True))
+    report = lake.sync_of(track("A", "m1"), track("B", "m2"))
+    assert report[0]["blocked_by"] == {"transformation": 1}
+    assert "1 event blocked, 0 things in events are not as planned" in report[0]["notices"][0]
+    assert [row["reason"] for row in violations(lake)] == ["transformation"]
+    lake.workspace.plans.transformations.remove(lake.source.id, "t")
+    lake.run(jobs.replay(lake.connection, None, None))
+    assert lake.row("track_a")["message_id"] == "m1"
+
+
+def test_the_plan_has_its_say_before_transformations(lake: Lake) -> None:
+    planned(lake, Rule("TRACK", schema(required=("x",)), "A"), track__allowUnplannedEvents="false")
+    lake.workspace.plans.transformations.save(lake.source.id, transformation(newEventName="Unplanned"))
+    lake.sync_of(track("A", "m1", properties={"x": 1}), track("Unplanned", "m2"))
+    assert lake.row("track_unplanned")["message_id"] == "m1"
+
+
+def test_blocked_events_make_no_tables_and_take_nobodys_room(lake: Lake) -> None:
+    lake.workspace.connections.change("web", {"table_limit": "2"})
+    planned(lake, Rule("TRACK", {}, "A"), Rule("TRACK", {}, "B"), track__allowUnplannedEvents="false")
+    junk = [track(f"junk {number}", f"j{number}") for number in range(20)]
+    report = lake.sync_of(*junk, track("A", "m1"), track("B", "m2"))
+    assert lake.tables() == ["track_a", "track_b"]
+    assert (report[0]["books"]["loaded"], report[0]["books"]["blocked"]) == (2, 20)
+
+
+def test_two_transformations_with_one_condition_are_refused(lake: Lake) -> None:
+    changes = lake.workspace.plans.transformations
+    changes.save(lake.source.id, transformation(newEventName="B"))
+    with pytest.raises(InvalidSettingsError, match="the same condition"):
+        changes.save(lake.source.id, transformation(name="u", newEventName="C"))
+    changes.save(lake.source.id, transformation(newEventName="D"))
+    assert [one.new_event_name for one in changes.of_source(lake.source.id)] == ["D"]
+    for wrong in ({"name": "x"}, {"name": "x", "if": "event ="}, {"name": " ", "if": "true"}, {"unknown": 1}):
+        with pytest.raises(InvalidSettingsError):
+            changes.save(lake.source.id, wrong)
+
+
+# Forwarding
+
+
+def test_another_source_hears_of_violations_and_gets_what_was_blocked(lake: Lake) -> None:
+    for slug in ("violations", "blocked"):
+        lake.workspace.connections.add_source(slug, source_id=f"of-{slug}")
+    to = {"forwardingViolationsTo": "of-violations", "forwardingBlockedEventsTo": "of-blocked"}
+    planned(lake, Rule("TRACK", ORDER, "Order Completed"), track__allowEventOnViolations="false", **to)
+    plans = lake.workspace.plans
+    plans.connect("Shop", "of-blocked")
+    plans.enforce("of-blocked", {"track.allowEventOnViolations": "false"})
+    app = {"app": {"version": "1.2"}, "library": {"name": "x"}, "ip": "1.2.3.4"}
+    lake.sync_of({**order("m1", total="x"), "context": app, "sentAt": "2026-11-15T09:59:59Z"}, order("m2", total=1))
+    for slug in ("violations", "blocked"):
+        lake.run(jobs.sync(lake.workspace.connections.get(slug)))
+    (told,) = lake.query("select * from violations.track_violation_generated")
+    assert told["message_id"].startswith("sch-")
+    assert (told["user_id"], told["forwarded_from_project"]) == ("schema-violations", "src1")
+    assert (told["context_app_version"], told.get("context_ip")) == ("1.2", None)
+    expected = {
+        "app_version": "1.2",
+        "event_message_id": "m1",
+        "event_name": "Order Completed",
+        "event_sent_at": "2026-11-15 09:59:59+00:00",
+        "event_type": "track",
+        "source_id": "src1",
+        "source_name": "web",
+        "source_slug": "web",
+        "tracking_plan_id": plans.get("Shop").id,
+        "tracking_plan_name": "Shop",
+        "violation_field": "properties.total",
+        "violation_type": "Invalid Type",
+    }
+    assert {name: str(told[f"properties_{name}"]) for name in expected} == expected
+    assert "number" in told["properties_violation_description"]
+    (sent,) = lake.query("select * from blocked.track_order_completed")
+    assert sent["message_id"] == "m1", "what was blocked once is not blocked again"
+    assert sent["context_protocols_source_id"] == "src1"
+    lake.run(jobs.replay(lake.connection, None, None))
+    for slug in ("violations", "blocked"):
+        report = lake.run(jobs.sync(lake.workspace.connections.get(slug)))
+        assert report[0]["books"]["lines"] == 0, "a replay tells nobody again"
+
+
+# What is kept, and for how long
+
+
+def test_violations_are_kept_for_thirty_days(lake: Lake) -> None:
+    planned(lake, Rule("TRACK", ORDER, "Order Completed"))
+    lake.sync_of(order("m1"))
+    (path,) = lake.place.ledger.violation_files()
+    clock = lake.workspace.clock
+    assert isinstance(clock, SetClock)
+    clock.forward(hours=29 * 24)
+    lake.sync_of(order("m2"))
+    assert [row["message_id"] for row in violations(lake)] == ["m1", "m2"]
+    clock.forward(hours=48)
+    lake.sync_of(order("m3"))
+    assert [row["message_id"] for row in violations(lake)] == ["m2", "m3"]
+    assert not (lake.root / path).exists()
+    assert agrees(lake)
+
+
+@pytest.mark.skipif(ON_POSTGRES, reason="deletes an SQLite file")
+def test_plans_and_transformations_come_back_with_a_restored_database(lake: Lake) -> None:
+    planned(lake, Rule("TRACK", ORDER, "Order Completed"), track__allowEventOnViolations="false")
+    keyed = {"paths": ["x"], "key": "s3cr3t"}
+    changes = lake.workspace.plans.transformations
+    changes.save(lake.source.id, transformation(newEventName="B"))
+    changes.save(lake.source.id, transformation(name="u", **{"if": "true"}, hashPropertiesConfiguration=keyed))
+    lake.sync_of(order("m1"), order("m2", total=1))
+    before = lake.workspace.plans.rules_of(lake.source)
+    for file in lake.root.rglob("*"):
+        assert not file.is_file() or b"s3cr3t" not in file.read_bytes(), file
+    lake.workspace.close()
+    (lake.workspace.folder / "eventlake.db").unlink()
+    lake.workspace = Workspace.open(lake.workspace.folder, SetClock("2026-11-15T14:00:00Z"))
+    restore(lake.workspace, "default")
+    after = lake.workspace.plans.rules_of(lake.source)
+    assert (after.plan and after.plan.rules, after.enforcement) == (
+        before.plan and before.plan.rules,
+        before.enforcement,
+    )
+    assert [(one.name, one.enabled) for one in after.transformations] == [("t", True), ("u", False)]
+    assert [row["message_id"] for row in violations(lake)] == ["m1"]
+    assert agrees(lake)
+
+
+def test_what_was_blocked_is_released_when_the_plan_was_corrected(lake: Lake) -> None:
+    planned(lake, Rule("TRACK", ORDER, "Order Completed"), track__allowUnplannedEvents="false")
+    with pytest.raises(NotFoundError, match="nothing of web was blocked"):
+        release(lake.workspace, lake.connection)
+    lake.sync_of(track("X", "m1"), track("Y", "m2"), order("m3"))
+    planned(lake, Rule("TRACK", ORDER, "Order Completed"), Rule("TRACK", {}, "X"))
+    report = lake.run(release(lake.workspace, lake.connection))
+    assert report[0]["books"]["loaded"] == 1
+    assert lake.row("track_x")["message_id"] == "m1"
+    assert "track_y" not in lake.tables()
+
+
+def test_a_plan_has_versions_and_is_not_forgotten_while_a_source_has_it(lake: Lake) -> None:
+    plans = lake.workspace.plans
+    planned(lake, Rule("TRACK", {}, "A"))
+    assert plans.save(of_rules("Shop", [Rule("TRACK", {}, "A")])).version == 1, "nothing changed"
+    assert plans.save(of_rules("Shop", [Rule("TRACK", {}, "B")]), "ann").version == 2
+    assert [(one.version, one.saved_by) for one in plans.versions("Shop")] == [(2, "ann"), (1, "")]
+    assert plans.get("Shop", 1).rules[0].key == "A"
+    (known,) = plans.all()
+    assert (known.name, known.version, known.rules, known.source_ids) == ("Shop", 2, 1, ("src1",))
+    with pytest.raises(InvalidSettingsError, match="is connected to sources"):
+        plans.delete("Shop")
+    plans.disconnect("src1")
+    plans.delete(known.id)
+    for asked in (lambda: plans.get("Shop"), lambda: plans.versions("Shop"), lambda: plans.get("Shop", 1)):
+        with pytest.raises(NotFoundError):
+            asked()
+
+
+@pytest.mark.parametrize(
+    ("changes", "problem"),
+    [
+        ({"track": "false"}, "there is no setting 'track'"),
+        ({"track.allowUnplaned": "false"}, "there is no setting 'track.allowUnplaned'"),
+        ({"track.allowUnplannedEvents": "maybe"}, "Expected `bool`"),
+        ({"track.commonEventOnViolations": "DROP"}, "Invalid enum value 'DROP'"),
+    ],
+)
+def test_settings_of_enforcement_that_cannot_be_right_are_named(
+    lake: Lake, changes: dict[str, str], problem: str
+) -> None:
+    with pytest.raises(InvalidSettingsError, match=problem):
+        lake.workspace.plans.enforce("src1", changes)

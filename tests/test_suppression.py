@@ -218,7 +218,7 @@ def test_a_replay_takes_out_who_was_suppressed_since_and_brings_them_back(hidden
         "track_b": 1,
     }
     assert head["books"]["suppressed"] == 4
-    assert "4 rows taken out of the lake: policies keep them out now" in head["notices"]
+    assert "4 rows taken out of their tables: policies keep them out now, or give them other tables" in head["notices"]
     assert agrees(lake)
     assert REPLAYS[way](lake)[0].get("removed") is None
     assert lake.sync()[0]["books"]["lines"] == 0

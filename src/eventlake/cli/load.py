@@ -15,7 +15,7 @@ from eventlake.cli.state import JsonFlag, LakeOption, WaitOption
 from eventlake.collector.bring import bring
 from eventlake.commit.ownership import refuse_unknown
 from eventlake.errors import BusyError, EventLakeError, InvalidSettingsError, NotFoundError
-from eventlake.events import instants
+from eventlake.library.times import micros_of
 from eventlake.reports.words import count, either
 from eventlake.settings import DEFAULT_LAKE
 from eventlake.sync import jobs, requests
@@ -138,7 +138,7 @@ def replay(
     elif everything:
         job = requests.replay(place.lake(connection.lake), connection, None, None, events)
     elif start:
-        begin, end = _time(start), _time(stop) if stop else place.clock.now()
+        begin, end = micros_of(start) or 0, micros_of(stop) or place.clock.now()
         if begin >= end:
             until = f"--to {stop}" if stop else "now"
             raise InvalidSettingsError(
@@ -225,10 +225,3 @@ def _run(place: Workspace, job: Job, runners: Runners, as_json: bool) -> list[li
                     output.print_json(line)
             else:
                 show_report(job.connection.name, lines)
-
-
-def _time(text: str) -> int:
-    instant = instants.parse(text if "T" in text else f"{text}T00:00:00Z")
-    if instant is None:
-        raise InvalidSettingsError(f"{text!r} is not a time", fix="use 2026-11-01 or 2026-11-01T08:00:00Z")
-    return instant.micros

@@ -79,6 +79,8 @@ COMMANDS = {
     "source": Lazy("sources:app", "Sources: the apps that send events, and their write keys."),
     "lake": Lazy("lakes:app", "Lakes: the places where tables live, as eventlake.toml names them."),
     "connection": Lazy("connections:app", "Connections: sources in lakes, and how their events become tables there."),
+    "plan": Lazy("plans:app", "Tracking plans: what events sources are to send."),
+    "transform": Lazy("transform:app", "Transformations: how events are changed before they have tables."),
     "suppress": Lazy("suppress:app", "People of whom nothing gets into the lake."),
     "catalog": Lazy("catalog:app", "Tables in the Glue Data Catalog or a Hive metastore."),
 }

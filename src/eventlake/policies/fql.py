@@ -21,14 +21,12 @@ Path = tuple[str, ...]
 class _Unknown:
     """What nobody has looked at yet."""
 
-    def __repr__(self) -> str:
-        return "UNKNOWN"
-
 
 UNKNOWN: Final = _Unknown()
+NO_TEXT: Final = _Unknown()  # only that it is no text is known
 
 Values = Callable[[Path], Any]
-"""What is at a place of an event: None if nothing is, UNKNOWN if nobody knows."""
+"""What is at a place of an event: None if nothing is, UNKNOWN or NO_TEXT if nobody knows."""
 
 
 class FqlError(ValueError):
@@ -53,7 +51,7 @@ class Fql:
     def holds(self, values: Values) -> bool | None:
         """Whether it is true; None if that depends on what is unknown."""
         found = self._evaluate(values)
-        return None if found is UNKNOWN else found is True
+        return None if isinstance(found, _Unknown) else found is True
 
 
 def values_of(event: Any) -> Values:
@@ -204,7 +202,7 @@ class _Parser:
 
         def evaluate(values: Values) -> Any:
             found = inner(values)
-            return found if found is UNKNOWN else (found is True) == (turns % 2 == 0)
+            return UNKNOWN if isinstance(found, _Unknown) else (found is True) == (turns % 2 == 0)
 
         return evaluate
 
@@ -214,11 +212,13 @@ class _Parser:
         if sign is None:
             return left
         right = self._operand()
-        compare = COMPARISONS[sign.kind]
+        compare, is_equality = COMPARISONS[sign.kind], sign.kind in ("=", "!=", "in")
 
         def evaluate(values: Values) -> Any:
             one, other = left(values), right(values)
-            return UNKNOWN if one is UNKNOWN or other is UNKNOWN else compare(one, other)
+            if one is NO_TEXT and is_equality and _is_text(other):
+                return sign.kind == "!="
+            return UNKNOWN if isinstance(one, _Unknown) or isinstance(other, _Unknown) else compare(one, other)
 
         return evaluate
 
@@ -265,9 +265,14 @@ class _Parser:
 
         def evaluate(values: Values) -> Any:
             found = [part(values) for part in parts]
-            return UNKNOWN if any(one is UNKNOWN for one in found) else function(*found)
+            return UNKNOWN if any(isinstance(one, _Unknown) for one in found) else function(*found)
 
         return evaluate
+
+
+def _is_text(value: Any) -> bool:
+    """Whether something is a text, or several of them."""
+    return all(isinstance(one, str) for one in value) if isinstance(value, list) else isinstance(value, str)
 
 
 def _any(found: Iterator[Any]) -> Any:
@@ -275,14 +280,14 @@ def _any(found: Iterator[Any]) -> Any:
     for one in found:
         if one is True:
             return True
-        outcome = UNKNOWN if one is UNKNOWN else outcome
+        outcome = UNKNOWN if isinstance(one, _Unknown) else outcome
     return outcome
 
 
 def _all(found: Iterator[Any]) -> Any:
     outcome: Any = True
     for one in found:
-        if one is UNKNOWN:
+        if isinstance(one, _Unknown):
             outcome = UNKNOWN
         elif one is not True:
             return False

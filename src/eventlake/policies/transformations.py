@@ -16,7 +16,7 @@ import msgspec
 from msgspec import Raw, Struct
 
 from eventlake.policies import fql, trees
-from eventlake.policies.fql import UNKNOWN, Fql, FqlError, Values, path_parts, values_of
+from eventlake.policies.fql import NO_TEXT, UNKNOWN, Fql, FqlError, Values, path_parts, values_of
 from eventlake.policies.trees import Path
 
 MAX_PATHS = 10  # with one value, as at Segment's
@@ -72,6 +72,15 @@ class Transformation(_Part, frozen=True):
     hash_properties_configuration: HashProperties | None = None
 
 
+def shown(told: Transformation) -> dict[str, Any]:
+    """As it may be shown: whether a hash has a key is told, and not the key."""
+    found: dict[str, Any] = msgspec.to_builtins(told)
+    hashes = found.get("hashPropertiesConfiguration", {})
+    if "key" in hashes:
+        hashes["key"] = "…"
+    return found
+
+
 class _Ready(NamedTuple):
     """A transformation that was looked at."""
 
@@ -91,7 +100,7 @@ class Transformations:
 
     def may_change(self, call: str, event: str) -> bool:
         """Whether an event of this kind and name may be changed; the rest of it is not known."""
-        known: dict[Path, str] = {("type",): call, ("event",): event} if call == "track" else {("type",): call}
+        known: dict[Path, Any] = {("type",): call, ("event",): event or NO_TEXT}
         return any(one.condition.holds(lambda path: known.get(path, UNKNOWN)) is not False for one in self._ready)
 
     def changed(self, event: dict[str, Any]) -> dict[str, Any] | None:

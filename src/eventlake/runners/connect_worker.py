@@ -19,7 +19,7 @@ from eventlake.runners.task_errors import explaining_errors
 from eventlake.runners.wire import Step
 from eventlake.storage.base import Part, Storage
 
-NEEDED = ("isal", "msgspec", "numpy", "pyarrow")  # by every step
+NEEDED = ("isal", "jsonschema_rs", "msgspec", "numpy", "pyarrow")  # by every step
 RESULT = "task bigint, result binary"  # as Spark writes a schema
 
 

@@ -290,10 +290,7 @@ def _extra(job: Job, outcome: Outcome, tables: int) -> dict[str, Any]:
         extra["removed"] = outcome.removed
     if outcome.staged.blocked_by:
         extra["blocked_by"] = dict(outcome.staged.blocked_by)
-    told = {
-        name: sum(getattr(count, name) for count in outcome.staged.files if not count.error)
-        for name in ("violated", "changed")
-    }
+    told = {"violated": outcome.staged.violated, "changed": outcome.staged.changed}
     extra |= {name: number for name, number in told.items() if number}
     if outcome.kept.thinned.replaced:
         extra["reindexed"] = outcome.kept.thinned.as_report

@@ -4,6 +4,7 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from eventlake.control.connections import Connection
 from eventlake.lake.dialects import Dialect
+from eventlake.policies.rules import REASONS
 from eventlake.reports.words import count, either
 from eventlake.schema.names import RESCUED_COLUMN
 from eventlake.sync.index import Reindexed
@@ -35,7 +36,12 @@ def notices_of(job: Job, outcome: Outcome, tables: int) -> list[str]:
         odd = either(outcome.rescued, "value did not fit its column", "values did not fit their columns")
         told.append(f"{odd}; see {RESCUED_COLUMN}")
     if outcome.removed:
-        told.append(f"{count(outcome.removed, 'row')} taken out of the lake: policies keep them out now")
+        rows = count(outcome.removed, "row")
+        told.append(f"{rows} taken out of their tables: policies keep them out now, or give them other tables")
+    unplanned = sum(staged.blocked_by[reason] for reason in REASONS)
+    violating = either(staged.violated, "thing in events is not as planned", "things in events are not as planned")
+    if not job.is_replay and (unplanned or staged.violated):
+        told.append(f"{count(unplanned, 'event')} blocked, {violating}; see __segment_datalake.violations")
     wanted = job.scope.table_keys if job.scope else None
     no_room = {name: n for name, n in staged.refused_tables.items() if wanted is None or name in wanted}
     told += left_out(job.connection, staged.blocked_by, no_room, tables)

@@ -53,6 +53,16 @@ class Staged:
         return sum(segment.messages for segment in self.id_segments)
 
     @property
+    def violated(self) -> int:
+        """Things in events that are not as planned."""
+        return sum(count.violated for count in self.files if not count.error)
+
+    @property
+    def changed(self) -> int:
+        """Events that are not as they were sent."""
+        return sum(count.changed for count in self.files if not count.error)
+
+    @property
     def failed_files(self) -> frozenset[int]:
         return frozenset(count.file.number for count in self.files if count.error)
 

@@ -1,0 +1,160 @@
+"""What can be done with plans beside keeping them: files, trying them on events, letting in what they blocked."""
+
+import re
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import msgspec
+
+from eventlake.archive import layout as archive
+from eventlake.archive.reader import Lines, UnreadableFileError, opened, read_lines
+from eventlake.control.connections import Connection
+from eventlake.errors import InvalidSettingsError, NotFoundError
+from eventlake.events.envelope import reject_reason
+from eventlake.policies import plan as plans
+from eventlake.policies import plan_csv
+from eventlake.policies.plan import Plan, PlanError, Rule
+from eventlake.policies.rules import Rules, RulesDocument
+from eventlake.query.answer import query
+from eventlake.reading import exact_json
+from eventlake.schema import best_effort
+from eventlake.sync import requests
+from eventlake.sync.jobs import Job
+from eventlake.workspace import Workspace
+
+_RULE_FILE = re.compile(r"(?P<key>.*?)(?:\.v(?P<version>[1-9]\d*))?\.json", re.DOTALL)
+_FOLDERS = {"track": "TRACK", "page": "PAGE", "screen": "SCREEN"}
+_SINGLE = {"common.json": "COMMON", "identify.json": "IDENTIFY", "group.json": "GROUP"}
+
+
+def read_plan(path: Path, name: str | None = None) -> Plan:
+    """A plan from a file in one of Segment's forms (JSON or CSV), or from a folder with a schema in each file."""
+    try:
+        if path.is_dir():
+            return plans.of_rules(name or path.resolve().name, _rules_in(path))
+        content = path.read_bytes()
+        if path.suffix.lower() == ".csv":
+            return plan_csv.decoded(name or path.stem, content)
+        found = plans.decoded(content)
+    except PlanError as error:
+        raise InvalidSettingsError(f"{path}: {error}", fix="correct it; docs/plans.md shows each form") from error
+    except OSError as error:
+        raise NotFoundError(f"{path} cannot be read: {error.strerror}", fix="check the name of the file") from error
+    return msgspec.structs.replace(found, name=name) if name else found
+
+
+def _rules_in(folder: Path) -> Iterator[Rule]:
+    files = {file: _SINGLE[file.name] for file in folder.glob("*.json") if file.name in _SINGLE}
+    for file, kind in files.items():
+        yield Rule(kind, _schema(file))  # type: ignore[arg-type]
+    for below, kind in _FOLDERS.items():
+        for file in sorted((folder / below).glob("*.json")):
+            found = _RULE_FILE.fullmatch(file.name)
+            assert found  # noqa: S101 - the glob sees to it
+            key = found["key"].replace("%2F", "/").replace("%25", "%")
+            yield Rule(kind, _schema(file), key, int(found["version"] or 1))  # type: ignore[arg-type]
+
+
+def _schema(file: Path) -> Any:
+    try:
+        return msgspec.json.decode(file.read_bytes())
+    except msgspec.DecodeError as error:
+        raise PlanError(f"{file.name}: not JSON: {error}") from error
+
+
+def write_plan(plan: Plan, path: Path) -> None:
+    """Write a plan to a file (.json or .csv), or to a folder with a schema in each file."""
+    if path.suffix.lower() == ".csv":
+        path.write_text(plan_csv.encoded(plan), encoding="utf-8", newline="")
+    elif path.suffix.lower() == ".json":
+        path.write_bytes(plans.encoded(plan))
+    else:
+        for rule in plan.rules:
+            version = f".v{rule.version}" if rule.version != 1 else ""
+            name = rule.key.replace("%", "%25").replace("/", "%2F")
+            below = f"{rule.type.lower()}/{name}{version}.json" if rule.key else f"{rule.type.lower()}.json"
+            file = path / below
+            file.parent.mkdir(parents=True, exist_ok=True)
+            file.write_bytes(msgspec.json.format(msgspec.json.encode(rule.json_schema), indent=2) + b"\n")
+
+
+class Sent(NamedTuple):
+    """An event as it lies in the archive."""
+
+    event: dict[str, Any]
+    line: bytes
+
+
+def events_sent(place: Workspace, source_id: str, start: int | None, stop: int | None, limit: int) -> Iterator[Sent]:
+    """Events of a source that were received in [start, stop), the files of the last days first."""
+    newest = sorted(archive.raw_files(place.archive, source_id), key=lambda file: file.path, reverse=True)
+    for file in newest:
+        try:
+            with opened(place.archive, file.path) as raw:
+                for block in read_lines(raw):
+                    for line in _lines(block) if isinstance(block, Lines) else ():
+                        sent = _parsed(line)
+                        if sent is None or reject_reason(sent.event, sent.event.get("type")):
+                            continue
+                        told = best_effort.received(sent.event.get("receivedAt"))
+                        received = archive.day_micros(file.path) if told is None else told
+                        if (start is None or received >= start) and (stop is None or received < stop):
+                            yield sent
+                            limit -= 1
+                            if not limit:
+                                return
+        except UnreadableFileError:
+            continue  # a sync tells of it
+
+
+def _lines(block: Lines) -> Iterator[bytes]:
+    for begin, end in zip(block.starts.tolist(), block.ends.tolist(), strict=True):
+        yield bytes(block.text[begin:end])
+
+
+def _parsed(line: bytes) -> Sent | None:
+    try:
+        event = exact_json.parse(line).value
+    except exact_json.NotJsonError:
+        return None
+    return Sent(event, line) if isinstance(event, dict) else None
+
+
+class Tried(NamedTuple):
+    """What a plan would make of events."""
+
+    events: int
+    violations: Counter[tuple[str, str, str]]  # by event, type and field
+    blocked: Counter[str]  # by reason
+    omitted: Counter[str]  # by place
+
+
+def tried(document: RulesDocument, events: Iterable[Sent]) -> Tried:
+    """Try rules on events; nothing is changed by it."""
+    rules, found = Rules(document), Tried(0, Counter(), Counter(), Counter())
+    for sent in events:
+        decision = rules.decided(sent.event)
+        name = str(sent.event.get("event") or sent.event.get("name") or sent.event.get("type"))
+        found.violations.update((name, one.type, one.field) for one in decision.verdict.violations)
+        found.omitted.update(decision.verdict.omitted + decision.verdict.omitted_on_violation)
+        if decision.blocked:
+            found.blocked[decision.blocked] += 1
+        found = found._replace(events=found.events + 1)
+    return found
+
+
+def release(place: Workspace, connection: Connection) -> Job:
+    """The replay that lets in what was blocked in the last 30 days, as far as the rules of today do."""
+    lake = place.lake(connection.lake)
+    bounds = query(
+        lake,
+        "select epoch_us(min(received_at)) as first, epoch_us(max(received_at)) as last from "  # noqa: S608
+        f"__segment_datalake.violations where action = 'blocked' and source_id = '{connection.source.id}'",
+    ).to_pylist()[0]
+    if bounds["first"] is None:
+        raise NotFoundError(
+            f"nothing of {connection.name} was blocked in the last 30 days", fix="nothing is to be done"
+        )
+    return requests.replay(lake, connection, bounds["first"], bounds["last"] + 1, ())
