@@ -36,14 +36,10 @@ def manifest_of(
     index = _index(job, outcome, run_id, at)
     # The lines that a replay cannot read were put aside when they came first.
     bad_lines = [] if job.is_replay else outcome.staged.quarantine
-    quarantine = {
-        path: f"{folders.quarantine}/source={source_id}/run_id={run_id}/{number}.parquet"
-        for number, path in enumerate(bad_lines)
-    }
-    violations = {
-        path: f"{folders.violations}/source={source_id}/run_id={run_id}/{number}.parquet"
-        for number, path in enumerate(outcome.staged.violations)
-    }
+    of_run = f"source={source_id}/run_id={run_id}"
+    quarantine = {path: f"{folders.quarantine}/{of_run}/{n}.parquet" for n, path in enumerate(bad_lines)}
+    found = outcome.staged.violations
+    violations = {path: f"{folders.violations}/{of_run}/{n}.parquet" for n, path in enumerate(found)}
     tables = _table_changes(state, job, outcome)
     after = state.tables.keys() | {change.table_key for change in tables}
     lines = report.finished(head, finish_ns, _table_lines(job, partitions, outcome), _extra(job, outcome, len(after)))
