@@ -143,6 +143,7 @@ def test_show_tables_tells_every_database_and_table(place: Place, sql: str) -> N
     assert [(row["database"], row["table"]) for row in place.lake.query(sql)] == [
         ("__segment_datalake", "quarantine"),
         ("__segment_datalake", "sync_reports"),
+        ("__segment_datalake", "violations"),
         ("web", "track_order"),
         ("web", "track_order_completed"),
     ]
@@ -450,7 +451,7 @@ def test_a_broken_file_is_named_with_the_command_that_mends_it(lake: Lake, damag
     assert "Traceback" not in error.value.problem
     assert "`eventlake verify web --repair`" in error.value.fix
     assert lake.query("select count(*) as n from web.track_order") == [{"n": 1}]
-    assert len(lake.query("show tables")) == 4
+    assert len(lake.query("show tables")) == 5
     lake.run(jobs.replay(lake.connection, None, None))  # what the repair does
     assert lake.query("select count(*) as n from web.track_order_completed") == [{"n": 2000}]
 

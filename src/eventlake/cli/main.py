@@ -60,7 +60,10 @@ COMMANDS = {
     "disconnect": Lazy(
         "connections:disconnect", "Stop loading a source into a lake. Its tables and its raw archive stay as they are."
     ),
-    "package": Lazy("emr:package", "Build what a cluster needs and upload it to the lake, once per version."),
+    "package": Lazy(
+        "emr:package",
+        "Build what a cluster needs and upload it, once per version: to the lake for EMR, to a volume for Databricks.",
+    ),
     "verify": Lazy("verify:verify", "Recount the raw archive against the lake; exit code 1 if anything differs."),
     "restore": Lazy(
         "restore:restore", "Build the workspace database anew from the lake, if it was lost or is an old copy."

@@ -5,9 +5,9 @@ out. Plain RDDs do that without the seconds that SQL planning and pandas cost at
 """
 
 import contextlib
+import importlib
 import math
 import os
-import pickle
 import sys
 import threading
 import uuid
@@ -101,13 +101,11 @@ class SparkRunner:
             shared = spark.broadcast(context)
             group = uuid.uuid4().hex
             spark.setJobGroup(group, function.__name__, interruptOnCancel=True)
+            spread = spark.parallelize(tasks, len(tasks))
             if self._package is None:
-                work = spark.parallelize(tasks, len(tasks)).map(
-                    lambda task: explaining_errors(function, shared.value, task)
-                )
+                work = spread.map(lambda task: explaining_errors(function, shared.value, task))
             else:
-                packed = [pickle.dumps((explaining_errors, function, task)) for task in tasks]
-                work = spark.parallelize(packed, len(packed)).map(_of_package(shared))
+                work = spread.mapPartitions(_of_package(function.__module__, function.__name__, shared))
             watch = Watch(JobGroup(spark, group), progress, self._patience)
             try:
                 with watch:
@@ -205,17 +203,23 @@ _LOCAL = {
 }
 
 
-def _of_package(shared: Any) -> Callable[[bytes], Any]:
-    """What a worker does that finds eventlake in the package. Sent whole: nothing of ours can be imported before."""
+def _of_package(module: str, name: str, shared: Any) -> Callable[[Iterator[Any]], Iterator[Any]]:
+    """What a worker does that finds eventlake in the package.
 
-    def work(packed: bytes) -> Any:
+    It is sent whole, for nothing of ours can be imported before it has run. Tasks, and what they share, come to it
+    when it asks for them.
+    """
+
+    def work(tasks: Iterator[Any]) -> Iterator[Any]:
         from pyspark import SparkFiles  # noqa: PLC0415
 
         library = f"{SparkFiles.get(ENVIRONMENT)}/lib"
         if library not in sys.path:
             sys.path.insert(0, library)
-        call, function, task = pickle.loads(packed)  # noqa: S301 - from the driver, like all that Spark sends
-        return call(function, shared.value, task)
+        function = getattr(importlib.import_module(module), name)
+        call = importlib.import_module("eventlake.runners.task_errors").explaining_errors
+        for task in tasks:
+            yield call(function, shared.value, task)
 
     return work
 
