@@ -81,7 +81,7 @@ class Bindings:
 def main() -> None:
     package = json.loads(Path(sys.argv[1]).read_text())
     provider, types = package["name"].removeprefix("@cdktf/provider-"), package["types"]
-    text = "".join(file.read_text() for file in sorted(Path(sys.argv[2]).glob("*.tf")))
+    text = "".join(file.read_text() for file in sorted(Path(sys.argv[2]).rglob("*.tf")))
     # A module is called like the resource, and so is its class, at times with an A to tell it from another.
     classes = [name.removesuffix("Config").split(".")[1:] for name in types if name.endswith("Config")]
     modules = {

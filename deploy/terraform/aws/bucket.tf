@@ -5,14 +5,14 @@ resource "aws_kms_key" "lake" {
   enable_key_rotation     = true
   deletion_window_in_days = 30
   policy                  = data.aws_iam_policy_document.key.json
-  tags                    = local.tags
+  tags                    = var.tags
 }
 
 data "aws_iam_policy_document" "key" {
   # checkov:skip=CKV_AWS_109:the policy of a key gives it to its account; IAM policies say who may use it
   # checkov:skip=CKV_AWS_111:the same
   # checkov:skip=CKV_AWS_356:in the policy of a key the resource is always the key
-  # The account's own policies decide who may use the key: roles.tf for the job role.
+  # The account's own policies decide who may use the key: the module iam for the lake's roles.
   statement {
     sid       = "Account"
     actions   = ["kms:*"]
@@ -32,7 +32,7 @@ resource "aws_s3_bucket" "lake" {
 
   # Without force_destroy, S3 refuses to delete it as long as anything is in it.
   bucket = var.bucket
-  tags   = local.tags
+  tags   = var.tags
 }
 
 resource "aws_s3_bucket_public_access_block" "lake" {

@@ -7,10 +7,10 @@ output "settings" {
       "root = \"s3://${var.bucket}${var.prefix == "" ? "" : "/${var.prefix}"}\"",
       "",
       "[aws]",
-      "region = \"${local.region}\"",
-      "role_arn = \"${aws_iam_role.job.arn}\"",
+      "region = \"${data.aws_region.here.region}\"",
+      "role_arn = \"${module.iam.data_lake_role_arn}\"",
     ],
-    var.external_id == null ? [] : ["external_id = \"${var.external_id}\""],
+    [for id in slice(module.iam.external_ids, 0, min(1, length(module.iam.external_ids))) : "external_id = \"${id}\""],
     [
       "",
       "[catalog]",
@@ -20,25 +20,27 @@ output "settings" {
     ],
     var.create_cluster ? [
       "[spark]",
-      "conf = { \"spark.default.parallelism\" = \"${4 * var.maximum_units}\" }",
+      "conf = { \"spark.default.parallelism\" = \"${module.emr[0].most_cores}\" }",
       "",
       "[emr]",
-      "cluster_id = \"${aws_emr_cluster.lake[0].id}\"",
+      "cluster_id = \"${module.emr[0].cluster_id}\"",
+      "tag_key = \"${var.tag_key}\"",
+      "tag_value = \"${var.tag_value}\"",
       "python = \"python3.11\"",
-      "machine = \"${can(regex("^[a-z]+[0-9]+[a-z]*g[a-z]*\\.", var.core_instance_type)) ? "aarch64" : "x86_64"}\"",
+      "machine = \"${module.emr[0].machine}\"",
       "",
     ] : [],
   ))
 }
 
-output "job_role_arn" {
-  description = "Role that a sync acts in: the setting `aws.role_arn`; also the execution role for EMR Serverless."
-  value       = aws_iam_role.job.arn
+output "data_lake_role_arn" {
+  description = "Role that syncs act in: the setting `aws.role_arn`; also the execution role for EMR Serverless."
+  value       = module.iam.data_lake_role_arn
 }
 
 output "cluster_id" {
   description = "The setting `emr.cluster_id`; null without a cluster."
-  value       = one(aws_emr_cluster.lake[*].id)
+  value       = one(module.emr[*].cluster_id)
 }
 
 output "bucket" {

@@ -1,14 +1,3 @@
-variable "name" {
-  description = "Put before the name of everything that is made."
-  type        = string
-  default     = "eventlake"
-
-  validation {
-    condition     = can(regex("^[a-z][a-z0-9-]{1,30}$", var.name))
-    error_message = "Use up to 31 of a-z, 0-9 and -, beginning with a letter."
-  }
-}
-
 variable "bucket" {
   description = "Name of the lake's bucket."
   type        = string
@@ -20,9 +9,9 @@ variable "bucket" {
 }
 
 variable "create_bucket" {
-  description = "Make the bucket. Set to false for one that is there: its lifecycle rules stay as they are, and `eventlake doctor --expire-staging` adds the one for staging."
+  description = "Make the bucket. One that is there is left as it is: `eventlake doctor --expire-staging` adds the lifecycle rule for staging."
   type        = bool
-  default     = true
+  default     = false
 }
 
 variable "prefix" {
@@ -34,35 +23,6 @@ variable "prefix" {
     condition     = !startswith(var.prefix, "/") && !endswith(var.prefix, "/")
     error_message = "Without a slash at either end."
   }
-}
-
-variable "databases" {
-  description = "Glue databases of the sources; each may be read and written by the job role. `__segment_datalake` is always among them."
-  type        = set(string)
-  default     = []
-
-  validation {
-    condition     = alltrue([for name in var.databases : can(regex("^[a-z][a-z0-9_]*$", name))])
-    error_message = "A database is called by a-z, 0-9 and _, beginning with a letter."
-  }
-}
-
-variable "create_databases" {
-  description = "Let the job role make databases that are not there. Without it, make them before the first sync."
-  type        = bool
-  default     = true
-}
-
-variable "trusted_principals" {
-  description = "ARNs of the users or roles that run the `eventlake` command and may assume the job role."
-  type        = set(string)
-  default     = []
-}
-
-variable "external_id" {
-  description = "What they must give as external id: the setting `aws.external_id`. None is asked for if this is null."
-  type        = string
-  default     = null
 }
 
 variable "kms_key_arn" {
@@ -77,16 +37,75 @@ variable "access_log_bucket" {
   default     = null
 }
 
+variable "suffix" {
+  description = "Put after the names of the roles, the policies and the instance profile, for several lakes in one account."
+  type        = string
+  default     = ""
+}
+
+variable "workspace_id" {
+  description = "Id of the workspace: the `workspace_id` of `eventlake.toml`, or Segment's. The external id, unless `external_ids` is given."
+  type        = string
+  default     = null
+}
+
+variable "external_ids" {
+  description = "External ids of which one must be given to assume the data lake role (setting `aws.external_id`): ids of workspaces, or of sources. By default `workspace_id`; an empty list asks for none."
+  type        = list(string)
+  default     = null
+}
+
+variable "trusted_principals" {
+  description = "ARNs of the users or roles that run the `eventlake` command and may assume the data lake role. By default anyone in this account whose own policy allows it."
+  type        = set(string)
+  default     = []
+}
+
+variable "extras" {
+  description = "What the data lake role may do beyond Segment's policy: `athena` (databases for `query --athena`), `clusters` (clusters for replays with the machines and the scaling of the one that is there), `retype`. With `[]`, its policy is Segment's."
+  type        = set(string)
+  default     = ["athena", "clusters", "retype"]
+}
+
+variable "serverless_application_arns" {
+  description = "Applications of EMR Serverless that the data lake role may submit to, and act in."
+  type        = set(string)
+  default     = []
+}
+
+variable "tag_key" {
+  description = "Key of the tag that a cluster must have for the data lake role to use it: the setting `emr.tag_key`."
+  type        = string
+  default     = "vendor"
+}
+
+variable "tag_value" {
+  description = "The tag's value: the setting `emr.tag_value`."
+  type        = string
+  default     = "segment"
+}
+
 variable "create_cluster" {
   description = "Make an EMR cluster. Set to false for a lake that is synced elsewhere."
   type        = bool
   default     = true
 }
 
+variable "cluster_name" {
+  description = "Name of the cluster, and of its security configuration."
+  type        = string
+  default     = "segment-data-lake"
+}
+
 variable "subnet_id" {
   description = "Subnet of the cluster; it needs a way to S3, Glue and EMR: an internet gateway, a NAT or VPC endpoints. It and its VPC must have the tag `for-use-with-amazon-emr-managed-policies = true`; see tag_subnet."
   type        = string
   default     = null
+
+  validation {
+    condition     = var.subnet_id != null || !var.create_cluster
+    error_message = "A cluster needs a subnet: set subnet_id, or create_cluster = false."
+  }
 }
 
 variable "tag_subnet" {
@@ -95,61 +114,122 @@ variable "tag_subnet" {
   default     = true
 }
 
+variable "key_name" {
+  description = "EC2 key pair with which one may sign in to the nodes; none if this is null."
+  type        = string
+  default     = null
+}
+
+variable "master_security_group" {
+  description = "Security group of the master node, with the tag as in `tag_subnet`; EMR makes one if this is null."
+  type        = string
+  default     = null
+}
+
+variable "slave_security_group" {
+  description = "Security group of core and task nodes, with the same tag; EMR makes one if this is null."
+  type        = string
+  default     = null
+}
+
+variable "service_access_security_group" {
+  description = "Security group by which EMR reaches nodes in a private subnet, if the two above are given."
+  type        = string
+  default     = null
+}
+
 variable "release_label" {
   description = "EMR release; 7.x runs Spark 3.5."
   type        = string
   default     = "emr-7.10.0"
 }
 
-variable "primary_instance_type" {
-  description = "Instance type of the primary node."
+variable "master_instance_type" {
+  description = "Instance type of the master node."
   type        = string
-  default     = "m6g.xlarge"
+  default     = "m5.xlarge"
 }
 
 variable "core_instance_type" {
-  description = "Instance type of the core nodes. Set `emr.machine` to aarch64 for Graviton (g), else to x86_64."
+  description = "Instance type of core nodes. With Graviton (g) for all three, set `emr.machine` to aarch64."
   type        = string
-  default     = "m6g.xlarge"
+  default     = "m5.xlarge"
+}
+
+variable "task_instance_type" {
+  description = "Instance type of task nodes."
+  type        = string
+  default     = "m5.xlarge"
+}
+
+variable "core_instance_count" {
+  description = "Core nodes; managed scaling adds none."
+  type        = number
+  default     = 2
+}
+
+variable "task_instance_count" {
+  description = "Task nodes to begin with."
+  type        = number
+  default     = 2
+}
+
+variable "scaling" {
+  description = "`managed`: EMR finds out how many nodes it takes, between `minimum_units` and `maximum_units`. `rules`: those of Segment's module, for core and task nodes."
+  type        = string
+  default     = "managed"
 }
 
 variable "minimum_units" {
-  description = "Instances of managed scaling: the fewest."
+  description = "Core and task nodes of managed scaling: the fewest."
   type        = number
   default     = 2
 }
 
 variable "maximum_units" {
-  description = "Instances of managed scaling: the most."
+  description = "Core and task nodes of managed scaling: the most."
   type        = number
   default     = 8
+}
 
-  validation {
-    condition     = var.maximum_units >= var.minimum_units
-    error_message = "The most instances are fewer than the fewest."
-  }
+variable "core_instance_max_count" {
+  description = "Core nodes at most, if `scaling` is `rules`."
+  type        = number
+  default     = 4
+}
+
+variable "task_instance_max_count" {
+  description = "Task nodes at most, if `scaling` is `rules`."
+  type        = number
+  default     = 4
 }
 
 variable "idle_timeout" {
-  description = "Seconds after which a cluster without steps ends; 0 keeps it."
+  description = "Seconds after which a cluster without steps ends; 0 keeps it, and protects it from being ended."
   type        = number
   default     = 0
 }
 
-variable "serverless_application_arns" {
-  description = "Applications of EMR Serverless that the job role may submit to, and act in."
+variable "databases" {
+  description = "Glue databases of the sources, for `create_databases` and `lake_formation`. `__segment_datalake` is always among them."
   type        = set(string)
   default     = []
 }
 
+variable "create_databases" {
+  description = "Make the databases. Without it, the first sync of a source does."
+  type        = bool
+  default     = false
+}
+
 variable "lake_formation" {
-  description = "Grant the job role its tables in Lake Formation, for accounts that use it."
+  description = "Grant the data lake role and the nodes their databases and tables in Lake Formation, for accounts that use it. The databases must be there, or `create_databases` be true."
   type        = bool
   default     = false
 }
 
 variable "tags" {
-  description = "Tags of everything that is made, beside `vendor = eventlake`."
+  description = "Tags of everything that is made."
   type        = map(string)
   default     = {}
 }

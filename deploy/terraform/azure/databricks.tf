@@ -13,7 +13,16 @@ locals {
     "spark.hadoop.fs.azure.account.oauth2.client.secret.${local.store}"   = "{{secrets/${local.scope}/${azurerm_key_vault_secret.principal.name}}}"
   }
 
-  metastore_conf = var.create_metastore ? {
+  # The driver and the workers of a run are told no secret: this is who they are.
+  node_identity = {
+    AZURE_TENANT_ID     = local.tenant
+    AZURE_CLIENT_ID     = azuread_application.lake.client_id
+    AZURE_CLIENT_SECRET = "{{secrets/${local.scope}/${azurerm_key_vault_secret.principal.name}}}"
+  }
+
+  # By thrift where there is such a service, for it and the cluster may want tables of different versions; else by itself.
+  metastore_conf = local.metastore_uri != null ? { "spark.hadoop.hive.metastore.uris" = local.metastore_uri } : local.by_itself
+  by_itself = var.create_metastore ? {
     "spark.hadoop.javax.jdo.option.ConnectionDriverName" = "org.mariadb.jdbc.Driver"
     "spark.hadoop.javax.jdo.option.ConnectionURL"        = "jdbc:mysql://${azurerm_mysql_flexible_server.metastore[0].fqdn}:3306/${var.metastore_database}?useSSL=true&requireSSL=true&enabledSslProtocolSuites=TLSv1.2"
     "spark.hadoop.javax.jdo.option.ConnectionUserName"   = "{{secrets/${local.scope}/${azurerm_key_vault_secret.metastore["user"].name}}}"
@@ -31,9 +40,14 @@ locals {
     "spark.hive.mapred.supports.subdirectories"                        = "true"
     "spark.hadoop.mapreduce.input.fileinputformat.input.dir.recursive" = "true"
     "spark.sql.storeAssignmentPolicy"                                  = "Legacy"
-    "spark.sql.hive.convertMetastoreParquet"                           = "false"
+    # Segment's guide has false: then Hive's own classes read, which do not know how Parquet has timestamps today.
+    "spark.sql.hive.convertMetastoreParquet" = "true"
   }
 
+  # Runtimes of 15.x have Python 3.11, later ones 3.12.
+  python = startswith(var.spark_version, "15.") ? "python3.11" : "python3.12"
+
+  volume_catalog = coalesce(var.volume_catalog, replace(var.name, "-", "_"))
 }
 
 resource "azurerm_databricks_workspace" "lake" {
@@ -107,6 +121,7 @@ resource "databricks_cluster" "lake" {
   autotermination_minutes = var.idle_minutes
   is_pinned               = true # or Databricks forgets it 30 days after it last ran
   spark_conf              = merge(local.storage_conf, local.metastore_conf, local.job_conf)
+  spark_env_vars          = local.node_identity
   custom_tags             = local.tags
 
   enable_local_disk_encryption = true
@@ -139,4 +154,48 @@ resource "databricks_permissions" "cluster" {
     service_principal_name = databricks_service_principal.lake[0].application_id
     permission_level       = var.cluster_permission
   }
+}
+
+# Where eventlake puts itself and its libraries, once per version: the cluster sees a volume as a folder.
+
+resource "databricks_schema" "lake" {
+  count = var.create_cluster ? 1 : 0
+
+  catalog_name = local.volume_catalog
+  name         = "eventlake"
+  comment      = "What eventlake needs on clusters."
+}
+
+resource "databricks_volume" "packages" {
+  count = var.create_cluster ? 1 : 0
+
+  catalog_name = databricks_schema.lake[0].catalog_name
+  schema_name  = databricks_schema.lake[0].name
+  name         = "packages"
+  volume_type  = "MANAGED"
+  comment      = "eventlake and its libraries, by version."
+}
+
+resource "databricks_grant" "catalog" {
+  count = var.create_cluster ? 1 : 0
+
+  catalog    = local.volume_catalog
+  principal  = databricks_service_principal.lake[0].application_id
+  privileges = ["USE_CATALOG"]
+}
+
+resource "databricks_grant" "schema" {
+  count = var.create_cluster ? 1 : 0
+
+  schema     = "${databricks_schema.lake[0].catalog_name}.${databricks_schema.lake[0].name}"
+  principal  = databricks_service_principal.lake[0].application_id
+  privileges = ["USE_SCHEMA"]
+}
+
+resource "databricks_grant" "volume" {
+  count = var.create_cluster ? 1 : 0
+
+  volume     = join(".", [databricks_schema.lake[0].catalog_name, databricks_schema.lake[0].name, databricks_volume.packages[0].name])
+  principal  = databricks_service_principal.lake[0].application_id
+  privileges = ["READ_VOLUME", "WRITE_VOLUME"]
 }

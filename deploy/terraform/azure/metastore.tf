@@ -1,4 +1,5 @@
-# The database of a Hive metastore, which Spark on the cluster uses by itself.
+# A Hive metastore: a database, which Spark on the cluster can use by itself, and a thrift service over it, which eventlake
+# and all others use.
 
 locals {
   is_private = var.metastore_subnet_id != null
@@ -98,4 +99,78 @@ resource "azurerm_mysql_flexible_server_firewall_rule" "metastore" {
   server_name         = azurerm_mysql_flexible_server.metastore[0].name
   start_ip_address    = each.value.start
   end_ip_address      = each.value.end
+}
+
+locals {
+  service = var.create_metastore ? var.metastore_service : null
+
+  metastore_uri = local.service == null ? var.metastore_uri : "thrift://${azurerm_container_group.metastore[0].ip_address}:9083"
+
+  # As the official images of Hive take them.
+  service_options = {
+    ConnectionDriverName = "com.mysql.cj.jdbc.Driver"
+    ConnectionURL        = one([for server in azurerm_mysql_flexible_server.metastore : "jdbc:mysql://${server.fqdn}:3306/${var.metastore_database}?sslMode=REQUIRED"])
+    ConnectionUserName   = var.metastore_user
+    ConnectionPassword   = one(random_password.metastore[*].result)
+  }
+}
+
+# Thrift asks nobody who he is, so it is never public: whoever is let into the subnet may change tables.
+resource "azurerm_container_group" "metastore" {
+  count = local.service == null ? 0 : 1
+
+  name                = "${var.name}-metastore"
+  resource_group_name = local.group
+  location            = var.location
+  tags                = local.tags
+
+  os_type         = "Linux"
+  ip_address_type = "Private"
+  subnet_ids      = [local.service.subnet_id]
+  restart_policy  = "Always"
+
+  container {
+    name   = "metastore"
+    image  = local.service.image
+    cpu    = 1
+    memory = 2
+
+    ports {
+      port     = 9083
+      protocol = "TCP"
+    }
+
+    secure_environment_variables = {
+      SERVICE_NAME        = "metastore"
+      DB_DRIVER           = "mysql"
+      SERVICE_OPTS        = join(" ", [for name, value in local.service_options : "-Djavax.jdo.option.${name}=${value}"])
+      AZURE_TENANT_ID     = local.tenant
+      AZURE_CLIENT_ID     = azuread_application.lake.client_id
+      AZURE_CLIENT_SECRET = azuread_application_password.lake.value
+    }
+  }
+
+  dynamic "identity" {
+    for_each = local.service.registry[*]
+
+    content {
+      type         = "UserAssigned"
+      identity_ids = [identity.value.identity_id]
+    }
+  }
+
+  dynamic "image_registry_credential" {
+    for_each = local.service.registry[*]
+
+    content {
+      server                    = image_registry_credential.value.server
+      user_assigned_identity_id = image_registry_credential.value.identity_id
+    }
+  }
+
+  depends_on = [
+    azurerm_mysql_flexible_database.metastore,
+    azurerm_mysql_flexible_server_configuration.metastore,
+    azurerm_mysql_flexible_server_firewall_rule.metastore,
+  ]
 }

@@ -1,11 +1,17 @@
 locals {
   client_secret = "keyvault://${azurerm_key_vault.lake.name}/${azurerm_key_vault_secret.principal.name}"
 
-  # Connect is how anybody's Spark reaches a cluster of Databricks. The token is made by hand: see the README.
+  volume = var.create_cluster ? join("/", ["/Volumes", local.volume_catalog, databricks_schema.lake[0].name, databricks_volume.packages[0].name]) : null
+
   runner = var.create_cluster ? [
-    "kind = \"connect\"",
-    "url = \"sc://${azurerm_databricks_workspace.lake[0].workspace_url}:443/;use_ssl=true;x-databricks-cluster-id=${databricks_cluster.lake[0].id}\"",
-    "token = \"keyvault://${azurerm_key_vault.lake.name}/databricks\"",
+    "kind = \"databricks\"",
+    "host = \"${azurerm_databricks_workspace.lake[0].workspace_url}\"",
+    "cluster_id = \"${databricks_cluster.lake[0].id}\"",
+    "volume = \"${local.volume}\"",
+    "python = \"${local.python}\"",
+    "tenant_id = \"${local.tenant}\"",
+    "client_id = \"${azuread_application.lake.client_id}\"",
+    "client_secret = \"${local.client_secret}\"",
   ] : []
 }
 
@@ -23,10 +29,10 @@ output "settings" {
       "client_secret = \"${local.client_secret}\"",
       "",
     ],
-    var.metastore_uri == null ? [] : [
+    local.metastore_uri == null ? [] : [
       "[catalog]",
       "kind = \"hive\"",
-      "uri = \"${var.metastore_uri}\"",
+      "uri = \"${local.metastore_uri}\"",
       "",
     ],
   ))
@@ -70,4 +76,14 @@ output "cluster_id" {
 output "metastore_host" {
   description = "The MySQL server of the metastore; null without one."
   value       = one(azurerm_mysql_flexible_server.metastore[*].fqdn)
+}
+
+output "volume" {
+  description = "Where the package is put: the setting `runner.volume`; null without a cluster."
+  value       = local.volume
+}
+
+output "metastore_uri" {
+  description = "The thrift service of the metastore: the setting `catalog.uri`; null without one."
+  value       = local.metastore_uri
 }

@@ -153,6 +153,21 @@ variable "metastore_uri" {
   }
 }
 
+variable "metastore_service" {
+  description = "Run the metastore's thrift service in a container: its `image`, a `subnet_id` delegated to `Microsoft.ContainerInstance/containerGroups`, and for an image that is not public the `registry`, its `server` and the `identity_id` of who may pull. By default there is none, and eventlake shows its tables in no metastore."
+  type = object({
+    image     = string
+    subnet_id = string
+    registry  = optional(object({ server = string, identity_id = string }))
+  })
+  default = null
+
+  validation {
+    condition     = var.metastore_service == null || (var.create_metastore && var.metastore_uri == null)
+    error_message = "The service is for the MySQL server that create_metastore makes, and takes the place of one in metastore_uri."
+  }
+}
+
 variable "metastore_database" {
   description = "Name of the metastore's database."
   type        = string
@@ -258,13 +273,24 @@ variable "network" {
 }
 
 variable "spark_version" {
-  description = "Runtime of the cluster; it must have Python 3.11 or newer: 15.4 has, with Spark 3.5."
+  description = "Runtime of the cluster; it must have Python 3.11 or newer: 15.4 has it, 16.4 has 3.12, both with Spark 3.5."
   type        = string
-  default     = "15.4.x-scala2.12"
+  default     = "16.4.x-scala2.12"
 
   validation {
     condition     = can(tonumber(regex("^([0-9]+)\\.", var.spark_version)[0])) && try(tonumber(regex("^([0-9]+)\\.", var.spark_version)[0]) >= 15, false)
     error_message = "Runtimes before 15 have an older Python than 3.11."
+  }
+}
+
+variable "volume_catalog" {
+  description = "Catalog of Unity Catalog in which a schema and a volume for eventlake's package are made; by default the one that Databricks makes with the workspace, and names like it."
+  type        = string
+  default     = null
+
+  validation {
+    condition     = var.volume_catalog == null || can(regex("^[a-z0-9_]{1,255}$", var.volume_catalog))
+    error_message = "A catalog is called by a-z, 0-9 and _."
   }
 }
 

@@ -21,6 +21,9 @@ mock_provider "azurerm" {
   mock_resource "azurerm_databricks_workspace" {
     defaults = { workspace_url = "adb-1234567890123456.7.azuredatabricks.net" }
   }
+  mock_resource "azurerm_container_group" {
+    defaults = { ip_address = "10.0.0.4" }
+  }
   mock_resource "azurerm_mysql_flexible_server" {
     defaults = { fqdn = "lake.mysql.database.azure.com" }
   }
@@ -169,9 +172,23 @@ run "whole" {
       "spark.hive.mapred.supports.subdirectories"                                                 = "true"
       "spark.hadoop.mapreduce.input.fileinputformat.input.dir.recursive"                          = "true"
       "spark.sql.storeAssignmentPolicy"                                                           = "Legacy"
-      "spark.sql.hive.convertMetastoreParquet"                                                    = "false"
+      "spark.sql.hive.convertMetastoreParquet"                                                    = "true"
     })
     error_message = "Spark is set up otherwise than documented."
+  }
+
+  assert {
+    condition = databricks_cluster.lake[0].spark_env_vars == tomap({
+      AZURE_TENANT_ID     = "11111111-1111-1111-1111-111111111111"
+      AZURE_CLIENT_ID     = "33333333-3333-3333-3333-333333333333"
+      AZURE_CLIENT_SECRET = "{{secrets/eventlake/spsecret}}"
+    })
+    error_message = "The nodes do not know who they are."
+  }
+
+  assert {
+    condition     = length(azurerm_container_group.metastore) == 0 && output.metastore_uri == null && !strcontains(output.settings, "[catalog]")
+    error_message = "There is a service that nobody asked for."
   }
 
   assert {
@@ -220,6 +237,18 @@ run "least_privilege" {
   assert {
     condition     = one(databricks_permissions.cluster[0].access_control).permission_level == "CAN_RESTART" && databricks_service_principal.lake[0].allow_cluster_create == false
     error_message = "The principal may do more in Databricks than use its cluster."
+  }
+
+  assert {
+    condition = {
+      for grant in [databricks_grant.catalog[0], databricks_grant.schema[0], databricks_grant.volume[0]] :
+      coalesce(grant.catalog, grant.schema, grant.volume) => toset(grant.privileges) if grant.principal == "33333333-3333-3333-3333-333333333333"
+      } == {
+      "eventlake"                    = toset(["USE_CATALOG"])
+      "eventlake.eventlake"          = toset(["USE_SCHEMA"])
+      "eventlake.eventlake.packages" = toset(["READ_VOLUME", "WRITE_VOLUME"])
+    }
+    error_message = "The principal may do more in Unity Catalog than use its volume, or less."
   }
 
   assert {
@@ -311,6 +340,73 @@ run "once_the_metastore_is_there" {
   }
 }
 
+run "a_service_for_the_metastore" {
+  command = plan
+
+  variables {
+    metastore_service = {
+      image     = "lake.azurecr.io/metastore:3.1.3"
+      subnet_id = "/services"
+      registry  = { server = "lake.azurecr.io", identity_id = "/identity" }
+    }
+  }
+
+  assert {
+    condition     = output.metastore_uri == "thrift://10.0.0.4:9083" && strcontains(output.settings, "kind = \"hive\"\nuri = \"thrift://10.0.0.4:9083\"")
+    error_message = "eventlake is not told of the service."
+  }
+
+  assert {
+    condition     = databricks_cluster.lake[0].spark_conf["spark.hadoop.hive.metastore.uris"] == "thrift://10.0.0.4:9083" && !strcontains(jsonencode(databricks_cluster.lake[0].spark_conf), "jdo")
+    error_message = "The cluster goes around the service."
+  }
+
+  assert {
+    condition     = azurerm_container_group.metastore[0].ip_address_type == "Private" && toset(azurerm_container_group.metastore[0].subnet_ids) == toset(["/services"])
+    error_message = "The service can be reached from outside."
+  }
+
+  assert {
+    condition = azurerm_container_group.metastore[0].container[0].secure_environment_variables["SERVICE_OPTS"] == join(" ", [
+      "-Djavax.jdo.option.ConnectionDriverName=com.mysql.cj.jdbc.Driver",
+      "-Djavax.jdo.option.ConnectionPassword=the-password-of-the-server",
+      "-Djavax.jdo.option.ConnectionURL=jdbc:mysql://lake.mysql.database.azure.com:3306/metastore?sslMode=REQUIRED",
+      "-Djavax.jdo.option.ConnectionUserName=eventlake",
+    ])
+    error_message = "The service uses another database."
+  }
+
+  assert {
+    condition     = azurerm_container_group.metastore[0].image_registry_credential[0].user_assigned_identity_id == "/identity" && azurerm_container_group.metastore[0].identity[0].type == "UserAssigned"
+    error_message = "The image cannot be pulled."
+  }
+}
+
+run "a_service_needs_its_server" {
+  command = plan
+
+  variables {
+    create_metastore  = false
+    metastore_service = { image = "metastore", subnet_id = "/services" }
+  }
+
+  expect_failures = [var.metastore_service]
+}
+
+run "an_older_runtime" {
+  command = plan
+
+  variables {
+    spark_version  = "15.4.x-scala2.12"
+    volume_catalog = "main"
+  }
+
+  assert {
+    condition     = strcontains(output.settings, "python = \"python3.11\"") && output.volume == "/Volumes/main/eventlake/packages"
+    error_message = "The package would not run there."
+  }
+}
+
 run "tags" {
   command = plan
 
@@ -350,7 +446,7 @@ run "settings" {
 
   assert {
     condition     = output.settings == <<-EOT
-      runner = { kind = "connect", url = "sc://adb-1234567890123456.7.azuredatabricks.net:443/;use_ssl=true;x-databricks-cluster-id=0123-456789-abcdefgh", token = "keyvault://${azurerm_key_vault.lake.name}/databricks" }
+      runner = { kind = "databricks", host = "adb-1234567890123456.7.azuredatabricks.net", cluster_id = "0123-456789-abcdefgh", volume = "/Volumes/eventlake/eventlake/packages", python = "python3.12", tenant_id = "11111111-1111-1111-1111-111111111111", client_id = "33333333-3333-3333-3333-333333333333", client_secret = "keyvault://${azurerm_key_vault.lake.name}/spsecret" }
 
       [lake]
       root = "abfss://events@mycompanyevents.dfs.core.windows.net/team/lake"
@@ -365,6 +461,11 @@ run "settings" {
       uri = "thrift://metastore:9083"
     EOT
     error_message = "The settings do not fit."
+  }
+
+  assert {
+    condition     = databricks_cluster.lake[0].spark_conf["spark.hadoop.hive.metastore.uris"] == output.metastore_uri && !strcontains(jsonencode(databricks_cluster.lake[0].spark_conf), "jdo")
+    error_message = "The cluster looks elsewhere than eventlake."
   }
 
   assert {
@@ -387,7 +488,7 @@ run "without_a_cluster" {
   }
 
   assert {
-    condition     = output.cluster_id == null && output.workspace_url == null && output.metastore_host == null && startswith(output.settings, "[lake]") && !strcontains(output.settings, "[catalog]")
+    condition     = output.cluster_id == null && output.volume == null && output.workspace_url == null && output.metastore_host == null && startswith(output.settings, "[lake]") && !strcontains(output.settings, "[catalog]")
     error_message = "The settings name what is not there."
   }
 
@@ -488,6 +589,7 @@ run "what_azure_refuses_is_refused" {
     mysql_version         = "8"
     mysql_firewall_rules  = { office = { start = "203.0.113", end = "203.0.113.9" } }
     spark_version         = "13.3.x-scala2.12"
+    volume_catalog        = "My Catalog"
     minimum_workers       = 0
     idle_minutes          = 5
     cluster_permission    = "IS_OWNER"
@@ -511,6 +613,7 @@ run "what_azure_refuses_is_refused" {
     var.mysql_version,
     var.mysql_firewall_rules,
     var.spark_version,
+    var.volume_catalog,
     var.minimum_workers,
     var.idle_minutes,
     var.cluster_permission,
