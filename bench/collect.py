@@ -9,9 +9,11 @@ import argparse
 import asyncio
 import base64
 import json
+import statistics
 import subprocess
 import tempfile
 import time
+from contextlib import nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -21,6 +23,7 @@ import uvloop
 from rich.console import Console
 from rich.table import Table
 
+from bench.busy import PAGES_PER_SECOND, Served
 from bench.contestants import EVENTLAKE
 from eventlake.demo import events as demo
 from eventlake.demo.events import Recipe
@@ -151,15 +154,51 @@ def _run(options: argparse.Namespace, batch: int) -> Result:
             collector.communicate()
 
 
+def _beside(options: argparse.Namespace, batches: list[int]) -> Table:
+    """Each size in turn alone and beside a console and a replay, so that neither has the quieter machine."""
+    found: dict[tuple[int, bool], list[Result]] = {}
+    with tempfile.TemporaryDirectory(prefix="eventlake-collect-") as folder:
+        served = Served(Path(folder) / "workspace", events=options.events, workers=options.workers)
+        try:
+            for number in range(options.rounds):
+                for is_busy in (False, True) if number % 2 else (True, False):
+                    with served.busy() if is_busy else nullcontext():
+                        for batch in batches:
+                            whole = psutil.Process(served.process.pid)
+                            load = _load(served.port, served.key, batch, options.seconds, options.clients, whole)
+                            found.setdefault((batch, is_busy), []).append(uvloop.run(load))
+        finally:
+            served.close()
+    table = Table("events per request", "alone, events/s", "beside, events/s", "share", "p99 ms alone", "beside")
+    for batch in batches:
+        alone, beside = found[batch, False], found[batch, True]
+        rates = [statistics.median(one.per_second for one in some) for some in (alone, beside)]
+        slow = [f"{statistics.median(one.quantile(0.99) for one in some):.0f}" for some in (alone, beside)]
+        table.add_row(str(batch), *(f"{rate:,.0f}" for rate in rates), f"{rates[1] / rates[0]:.0%}", *slow)
+    return table
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--seconds", type=float, default=20, help="of load for each size (%(default)s)")
     parser.add_argument("--clients", type=int, default=32, help="connections (%(default)s)")
     parser.add_argument("--workers", type=int, default=2, help="processes of the collector (%(default)s)")
     parser.add_argument("--batch", default="1,100", help="events in a request, with commas (%(default)s)")
+    parser.add_argument(
+        "--beside",
+        action="store_true",
+        help=f"compare with a collector beside a console that is asked for {PAGES_PER_SECOND} pages a second, and a "
+        "replay that does not end; all in one `eventlake serve`",
+    )
+    parser.add_argument("--rounds", type=int, default=4, help="of --beside (%(default)s)")
+    parser.add_argument("--events", type=int, default=300_000, help="in the replay of --beside (%(default)s)")
     options = parser.parse_args()
+    batches = [int(batch) for batch in options.batch.split(",")]
+    if options.beside:
+        Console().print(_beside(options, batches))
+        return
     table = Table("events per request", "requests/s", "events/s", "target", "p50 ms", "p99 ms", "refused", "peak MB")
-    for batch in map(int, options.batch.split(",")):
+    for batch in batches:
         result = _run(options, batch)
         row = (
             f"{result.per_second / batch:,.0f}",

@@ -119,7 +119,13 @@ def pages(place: Workspace) -> list[str]:
         *("/", "/sources", "/sources/source-7", "/connections", "/connections/source-7/default", "/runs"),
         *("/runs?connection=source-7/default", f"/runs/{run_id}", "/health", "/health?source=source-7", "/tables"),
         *("/tables?source=source-7", "/tables/default/source_7.track_event_3", "/quality", "/quality?view=rescued"),
-        *("/alerts", "/settings", "/search?q=event_3"),
+        *("/alerts", "/settings", "/search?q=event_3", "/_well", "/sql", "/sql/names?word=source_7.t", "/plans"),
+        *("/sources/source-7/rules", "/privacy", "/quality?view=violations&days=1", "/quality?view=blocked"),
+        *(
+            f"/api/v1/{name}"
+            for name in ("health", "funnel", "rows-by-day", "sources", "connections", "runs", "tables")
+        ),
+        *("/api/v1/connections/source-7/default", f"/api/v1/runs/{run_id}", "/api/v1/quarantine", "/api/v1/alerts"),
     ]
 
 

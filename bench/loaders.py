@@ -12,6 +12,7 @@ import gzip
 import json
 import os
 from dataclasses import dataclass
+from functools import partial, reduce
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -26,6 +27,7 @@ class Way:
     """How a load is to be done."""
 
     codec: str = "snappy"
+    classes: Path | None = None  # a class cache, from which Spark starts sooner; made if it is not there
     concede: frozenset[str] = frozenset()
     schema: Path | None = None  # that is known before
 
@@ -38,10 +40,27 @@ def _spark(way: Way) -> Any:
         .config("spark.driver.memory", "4g")
         .config("spark.sql.session.timeZone", "UTC")
         .config("spark.ui.enabled", "false")
+        .config("spark.driver.extraJavaOptions", _java_options(way.classes))
         .config("spark.sql.caseSensitive", str("case_sensitive" in way.concede).lower())
         .config("spark.sql.parquet.compression.codec", way.codec)
         .getOrCreate()
     )
+
+
+def _java_options(classes: Path | None) -> str:
+    if classes is None:
+        return ""
+    return f"-Xlog:cds*=off -XX:{'SharedArchiveFile' if classes.exists() else 'ArchiveClassesAtExit'}={classes}"
+
+
+def _stop(spark: Any, way: Way) -> None:
+    is_new = way.classes and not way.classes.exists()
+    java = spark.sparkContext._gateway
+    spark.stop()
+    if is_new:
+        java.shutdown()
+        java.proc.stdin.close()
+        java.proc.wait()  # it writes the cache when it ends
 
 
 def naive_spark(source: Path, target: Path, way: Way) -> None:
@@ -66,11 +85,12 @@ def naive_spark(source: Path, target: Path, way: Way) -> None:
         .write.partitionBy("segment_type", "day", "hr")
         .parquet(str(target))
     )
-    spark.stop()
+    _stop(spark, way)
 
 
 def naive_spark_rudder(source: Path, target: Path, way: Way) -> None:
-    """The same as RudderStack lays events out: a row in `tracks` or the call's table, and one in the event's own."""
+    """The same as RudderStack lays events out: track calls also in the event's own table, identify calls in `users`."""
+    from pyspark.sql import DataFrame  # noqa: PLC0415
     from pyspark.sql import functions as F  # noqa: N812, PLC0415 - the name everyone knows it by
 
     spark = _spark(way)
@@ -81,13 +101,15 @@ def naive_spark_rudder(source: Path, target: Path, way: Way) -> None:
         .withColumn("hr", F.date_format(received_at, "HH"))
         .cache()
     )
-    of_call = F.when(F.col("type") == "track", "tracks").otherwise(F.concat("type", F.lit("s")))
+    of_call = F.when(F.col("type") == "identify", "identifies").otherwise(F.concat("type", F.lit("s")))
     name = F.regexp_replace(F.lower("event"), "[^a-z0-9]+", "_")
-    calls = events.drop("properties", "traits").withColumn("table", of_call)
+    tracks = events.where("type = 'track'").drop("properties", "traits").withColumn("table", F.lit("tracks"))
+    others = events.where("type <> 'track'").withColumn("table", of_call)
     own = events.where("type = 'track'").withColumn("table", name)
-    for rows in (calls, own):
-        rows.write.mode("append").partitionBy("table", "day", "hr").parquet(str(target))
-    spark.stop()
+    users = events.where("type = 'identify' AND trim(userId) <> ''").withColumn("table", F.lit("users"))
+    rows = reduce(partial(DataFrame.unionByName, allowMissingColumns=True), (tracks, others, own, users))
+    rows.write.partitionBy("table", "day", "hr").parquet(str(target))
+    _stop(spark, way)
 
 
 def spark_schema(source: Path, target: Path) -> None:
@@ -192,6 +214,7 @@ if __name__ == "__main__":
     parser.add_argument("source", type=Path, help="folder of the raw files")
     parser.add_argument("target", type=Path, help="folder to be made")
     parser.add_argument("--codec", default="snappy", help="of the Parquet files")
+    parser.add_argument("--classes", type=Path, metavar="FILE", help="a class cache for Spark; made if it is not there")
     parser.add_argument("--concede", action="append", default=[], help="a switch that gets hostile events loaded")
     parser.add_argument("--schema", type=Path, help="a file that --infer wrote")
     parser.add_argument("--infer", action="store_true", help="write only the schema, to the target")
@@ -200,4 +223,5 @@ if __name__ == "__main__":
     if options.infer:
         SCHEMAS[options.loader](source, target)
     else:
-        LOADERS[options.loader](source, target, Way(options.codec, frozenset(options.concede), options.schema))
+        way = Way(options.codec, options.classes, frozenset(options.concede), options.schema)
+        LOADERS[options.loader](source, target, way)

@@ -47,6 +47,10 @@ class MadeUp:
         share = 1 / np.arange(1, len(self.table_keys) + 1)
         self._rows = np.maximum(dice.poisson(share / share.sum() * EVENTS_PER_TASK, (_SHAPES, len(share))), 1)
 
+    @property
+    def where(self) -> dict[str, str]:
+        return {}
+
     def run(
         self,
         function: Callable[[Any, Any], Any],

@@ -34,6 +34,7 @@ if TYPE_CHECKING:
 
 _SAMPLE_SECONDS = 0.1
 _ORPHANS_END_WITHIN_SECONDS = 30.0
+_CLOCKS_DIFFER = 1.05
 _PR_SET_CHILD_SUBREAPER = 36
 _WORKER = "pyspark.daemon"  # the module that a Python worker of Spark runs, and the process that forks them
 
@@ -60,6 +61,10 @@ def beside() -> Iterator[None]:
         _beside.difference_update(mine)
 
 
+class ImpossibleCostError(Exception):
+    """What the system told cannot be; the command is to be measured again."""
+
+
 class CommandFailed(Exception):  # noqa: N818 - it is an outcome, told with the end of the command's log
     pass
 
@@ -81,8 +86,20 @@ def measured(command: Sequence[str | Path], *, environment: Mapping[str, str], l
     if process.returncode != 0:
         end = "\n".join(log.read_text(errors="replace").splitlines()[-30:])
         raise CommandFailed(f"exit code {process.returncode} of {' '.join(map(str, command))}\n{end}")
-    cpu_seconds = max(waited_for_seconds, sampler.cpu_seconds)
-    return Cost(wall_seconds, cpu_seconds, sampler.peak_bytes, sampler.worker_peak_bytes)
+    cost = Cost(
+        wall_seconds, max(waited_for_seconds, sampler.cpu_seconds), sampler.peak_bytes, sampler.worker_peak_bytes
+    )
+    refuse_impossible(cost, time.perf_counter() - started, os.cpu_count() or 1)
+    return cost
+
+
+def refuse_impossible(cost: Cost, seconds: float, cores: int) -> None:
+    """A virtual machine that stands still for a while may book that time as some process's."""
+    if cost.cpu_seconds > cores * seconds * _CLOCKS_DIFFER + 1:
+        raise ImpossibleCostError(
+            f"{cost.cpu_seconds:.1f} CPU seconds were told of a command that ran for {seconds:.1f} seconds "
+            f"on {cores} cores"
+        )
 
 
 def _inherit_orphans() -> None:

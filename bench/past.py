@@ -9,6 +9,7 @@ from eventlake.catalog.embedded import metadata as catalog
 from eventlake.control import database as db
 from eventlake.lake.layout import DAY, HOUR
 from eventlake.schema.types import ColumnType
+from eventlake.storage.base import StoredFile
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -38,8 +39,8 @@ class Past:
         return [f"track_event_{number:05d}" for number in range(self.tables)]
 
 
-def write_past(lake: Lake, connection: Connection, past: Past) -> None:
-    """Let the database of a lake remember all this. Nothing of it is later than a week ago."""
+def write_past(lake: Lake, connection: Connection, past: Past) -> list[StoredFile]:
+    """Let the database of a lake remember all this, and tell its raw files. Nothing of it is later than a week ago."""
     begin = (lake.clock.now() // DAY - 7) * DAY - past.runs * 2 * HOUR
     writer = _Writer(lake, connection, past, begin)
     with lake.workspace.engine.begin() as database:
@@ -54,6 +55,7 @@ def write_past(lake: Lake, connection: Connection, past: Past) -> None:
             _insert(database, table, rows)
         ours = (db.connections.c.lake == lake.name) & (db.connections.c.source_id == connection.source.id)
         database.execute(db.connections.update().where(ours).values(last_run=writer.run_id(past.runs - 1)))
+    return [StoredFile(row["path"], row["size"], row["etag"]) for row in writer.raw_files()]
 
 
 def _insert(database: sa.Connection, table: sa.Table, rows: Iterator[dict[str, Any]]) -> None:

@@ -5,8 +5,12 @@ from __future__ import annotations
 import json
 import os
 import platform
+import shlex
+import sys
 from dataclasses import asdict
+from datetime import UTC, datetime
 from importlib.metadata import version
+from importlib.util import find_spec
 from typing import TYPE_CHECKING
 
 import psutil  # type: ignore[import-untyped]
@@ -90,13 +94,16 @@ def _targets(found: Medians) -> Table:
 
 
 def write_json(file: Path, runs: list[Run], found: Medians, scale: Scale) -> None:
+    words = [word for word in sys.argv[1:] if word not in ("--json", str(file))]
     document = {
+        "on": f"{datetime.now(UTC):%Y-%m-%d}",
+        "command": f'make bench ARGS="{shlex.join(words)}"',
         "machine": {
             "cores": os.cpu_count(),
             "memory_bytes": psutil.virtual_memory().total,
             "platform": platform.platform(),
             "python": platform.python_version(),
-            **{name: version(name) for name in _PACKAGES},
+            **{package: version(package) for package in _PACKAGES if find_spec(package)},
         },
         "scale": asdict(scale),
         "runs": [{**_given(one.entry), **_measured(one)} for one in runs],

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from bench.contestants import NO_EVENTS, Task
 from bench.runs import Entry
-from bench.shapes import Shapes
+from bench.shapes import Shapes, various, wide
 from eventlake.demo.events import Recipe
 
 if TYPE_CHECKING:
@@ -20,7 +20,7 @@ _FEWEST_FILES = 8  # so that more cores than one have work
 _SMALL_FILE = 50  # events
 _FEW_EVENTS = 5_000
 SIZES = {"tenth": 0.1, "whole": 1, "tenfold": 10}  # of scenario G
-DLT_SIZES = {"a slice": 1, "three slices": 3}  # of A for dlt, with which all would take an hour
+DLT_SIZES = {"a slice": 1, "five slices": 5}  # for dlt, with which all events would take an hour
 _LOADERS = ("naive_spark", "spark_with_schema", "duckdb_copy", "duckdb_with_schema")
 
 
@@ -55,13 +55,17 @@ def _many(scenario: str, task: Task, *contestants: str) -> Iterator[Entry]:
 
 def _a(scale: Scale, archives: Archives) -> Iterator[Entry]:
     task = whole_task(scale, archives)
-    yield from _many("A", task, "bare_spark", *_LOADERS, "eventlake_first", "eventlake_steady")
+    yield from _many("A", task, "bare_spark_cached", *_LOADERS, "eventlake_first", "eventlake_steady")
+    # dlt stops at whole numbers beyond 64 bits, which are among the conflicts.
+    yield from _slices("A", scale, archives, replace(_recipe(scale), conflict_share=0.0))
+
+
+def _slices(scenario: str, scale: Scale, archives: Archives, recipe: Recipe | Shapes) -> Iterator[Entry]:
+    """The same slices for dlt and for us: between them lies what one more event costs."""
     for name, share in DLT_SIZES.items():
-        # dlt stops at whole numbers beyond 64 bits, which are among the conflicts.
-        recipe = replace(_recipe(scale), events=int(scale.slice_events * share), conflict_share=0.0)
-        part = _task(archives, recipe)
-        yield Entry("A", f"dlt, {name}", "dlt", part)
-        yield Entry("A", f"steady, {name}", "eventlake_steady", part)
+        part = _task(archives, replace(recipe, events=scale.slice_events * share))
+        yield Entry(scenario, f"dlt, {name}", "dlt", part)
+        yield Entry(scenario, f"steady, {name}", "eventlake_steady", part)
 
 
 def _b(scale: Scale, archives: Archives) -> Iterator[Entry]:
@@ -92,14 +96,20 @@ def _f(scale: Scale, archives: Archives) -> Iterator[Entry]:
 
 
 def _g(scale: Scale, archives: Archives) -> Iterator[Entry]:
-    for name, factor in SIZES.items():
-        task = _task(archives, replace(_recipe(scale), events=int(scale.events * factor)))
-        yield Entry("G", name, "eventlake_steady", task)
+    for of, recipe in (("A", _recipe(scale)), ("H", _shapes(scale))):
+        for name, factor in SIZES.items():
+            task = _task(archives, replace(recipe, events=int(scale.events * factor)))
+            yield Entry("G", f"{of}, {name}", "eventlake_steady", task)
+
+
+def _shapes(scale: Scale) -> Shapes:
+    return various(scale.events, scale.shape, hours=scale.hours)
 
 
 def _h(scale: Scale, archives: Archives) -> Iterator[Entry]:
-    task = _task(archives, Shapes(scale.events, scale.shape, hours=scale.hours, duplicate_share=0.01))
-    yield from _many("H", task, *_LOADERS, "eventlake_first", "eventlake_steady")
+    task = _task(archives, _shapes(scale))
+    yield from _many("H", task, "bare_spark_cached", *_LOADERS, "eventlake_first", "eventlake_steady")
+    yield from _slices("H", scale, archives, _shapes(scale))
 
 
 def _k(scale: Scale, archives: Archives) -> Iterator[Entry]:
@@ -112,10 +122,8 @@ def _n(scale: Scale, archives: Archives) -> Iterator[Entry]:
 
 
 def _w(scale: Scale, archives: Archives) -> Iterator[Entry]:
-    wide = Shapes(
-        scale.events, scale.shape, hours=scale.hours, track_types=1, fewest_keys=1600, most_keys=1600, filled=30
-    )
-    yield from _many("W", _task(archives, wide), "duckdb_copy", "eventlake_first", "eventlake_steady")
+    task = _task(archives, wide(scale.events, scale.shape, hours=scale.hours))
+    yield from _many("W", task, "duckdb_copy", "eventlake_first", "eventlake_steady")
 
 
 def _o(scale: Scale, archives: Archives) -> Iterator[Entry]:
@@ -124,10 +132,12 @@ def _o(scale: Scale, archives: Archives) -> Iterator[Entry]:
     for name, task in (("A", few), ("N", many)):
         yield Entry("O", f"{name} on a disk", "eventlake_steady", task)
         yield Entry("O", f"{name} in a bucket", "eventlake_bucket", task)
+    yield Entry("O", "A on Azure", "eventlake_azure", few)
 
 
 def _p(scale: Scale, archives: Archives) -> Iterator[Entry]:
-    yield from _many("P", whole_task(scale, archives), "eventlake_steady", "eventlake_suppressing")
+    task = whole_task(scale, archives)
+    yield from _many("P", task, "eventlake_steady", "eventlake_suppressing", "eventlake_planned")
 
 
 def _r(scale: Scale, archives: Archives) -> Iterator[Entry]:
@@ -155,8 +165,8 @@ SCENARIOS = {
     "H": Scenario("40 track types with properties of their own", _h),
     "K": Scenario("A over Spark Connect, beside a Spark of the same process", _k),
     "N": Scenario("1,000 track types in three hours", _n),
-    "O": Scenario("A and N in a bucket behind a network", _o),
-    "P": Scenario("A with a million suppressed people", _p),
+    "O": Scenario("A and N in a bucket behind a network, and A in a container of Azure", _o),
+    "P": Scenario("A with a million suppressed people, and with a plan of all its events", _p),
     "R": Scenario("A in RudderStack's dialect", _r),
     "S": Scenario("the driver of a billion events, and one more file after a million", _s),
     "W": Scenario("one table with 1,500 columns of which an event fills 30", _w),

@@ -10,7 +10,7 @@ from __future__ import annotations
 import random
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from itertools import islice
+from itertools import count, islice
 from typing import TYPE_CHECKING, Any
 
 import msgspec
@@ -33,6 +33,7 @@ total type unit update user value variant vendor version video view visit volume
 window zone
 """.split()  # noqa: SIM905 - nobody reads a list of so many texts
 _CONFLICTING = 12  # names that are of other kinds in other tables
+OF_ENVELOPE = 17  # columns that tables have besides their properties
 _BATCH = 1_000
 _GZIP = 31
 
@@ -71,6 +72,7 @@ class Shapes:
     track_types: int = 40
     fewest_keys: int = 3
     most_keys: int = 20
+    places: range | None = None  # of properties over all tables: how many there may be; None is any number
     filled: int = 0  # keys of an event, if it is not all of its table's
     duplicate_share: float = 0.0
 
@@ -79,27 +81,72 @@ class Shapes:
         return self.events * (1 + self.duplicate_share)
 
 
-class _Table:
-    def __init__(self, shapes: Shapes, number: int, shared: list[str]) -> None:
-        dice = random.Random(f"{shapes.shape}/{number}")
+def various(events: int, shape: int, *, hours: int) -> Shapes:
+    """40 tables that share few keys, with 500 to 1,000 places for properties over all of them."""
+    return Shapes(events, shape, hours=hours, places=range(500, 1001), duplicate_share=0.01)
+
+
+def wide(events: int, shape: int, *, hours: int) -> Shapes:
+    """One table of track calls, with 1,500 columns of which an event fills 30 with properties."""
+    properties = 1500 - OF_ENVELOPE
+    return Shapes(
+        *(events, shape),
+        hours=hours,
+        track_types=1,
+        fewest_keys=properties,
+        most_keys=properties,
+        places=range(properties, properties + 1),
+        filled=30,
+    )
+
+
+class Table:
+    """One track event: its name and its properties, each with a kind, and whether it is optional."""
+
+    def __init__(self, shapes: Shapes, seed: str, shared: list[str]) -> None:
+        dice = random.Random(seed)
         words = [dice.choice(_WORDS).title() for _ in range(dice.randrange(1, 4))]
-        self.event = f"{' '.join(words)} {number}"
+        self.event = f"{' '.join(words)} {seed.rpartition('/')[2]}"
         wanted = dice.randrange(shapes.fewest_keys, shapes.most_keys + 1)
         keys = {f"{dice.choice(_WORDS)}_{dice.choice(_WORDS)}{dice.randrange(30)}": None for _ in range(wanted)}
         keys |= dict.fromkeys(dice.sample(shared, min(2, len(shared))))
-        self.members = [(key, dice.choice(_KINDS), dice.random() < 0.3) for key in keys]  # and whether it is optional
+        self.members = [(key, dice.choice(_KINDS), dice.random() < 0.3) for key in keys]
+
+    @property
+    def places(self) -> int:
+        return sum(len(_member(random.Random(0))) if kind is _member else 1 for _, kind, _ in self.members)
+
+    def cut(self, places: int) -> None:
+        """Leave out keys from the end until there are no more places than this."""
+        while self.places > places:
+            self.members.pop()
 
     def properties(self, dice: random.Random, filled: int) -> dict[str, Any]:
         members = dice.sample(self.members, filled) if filled else self.members
         return {key: make(dice) for key, make, optional in members if not optional or dice.random() < 0.5}
 
 
+def tables_of(shapes: Shapes) -> list[Table]:
+    """The tables of a shape: the first draw that has as many places as there may be."""
+    draws = (_drawn(shapes, f"{shapes.shape}/{draw}") for draw in count())
+    return next(
+        tables for tables in draws if shapes.places is None or sum(table.places for table in tables) in shapes.places
+    )
+
+
+def _drawn(shapes: Shapes, seed: str) -> list[Table]:
+    names = random.Random(f"{seed}/shared")
+    shared = [f"{names.choice(_WORDS)}_{number}" for number in range(_CONFLICTING)]
+    tables = [Table(shapes, f"{seed}/{number}", shared) for number in range(shapes.track_types)]
+    if shapes.places and len(tables) == 1:
+        tables[0].cut(shapes.places[-1])
+    return tables
+
+
 def lines(shapes: Shapes) -> Iterator[bytes]:
     """The lines, in order of receivedAt."""
     dice = random.Random(f"{shapes.shape}/{shapes.seed}/events")
-    names = random.Random(f"{shapes.shape}/shared")
-    shared = [f"{names.choice(_WORDS)}_{number}" for number in range(_CONFLICTING)]
-    tables = [_Table(shapes, number, shared) for number in range(shapes.track_types)]
+    tables = tables_of(shapes)
     weights = [1 / (1 + number) ** 0.5 for number in range(len(tables))]
     chosen = dice.choices(tables, weights, k=shapes.events)
     end_ms = int(shapes.until.timestamp() * 1000)
@@ -115,7 +162,7 @@ def lines(shapes: Shapes) -> Iterator[bytes]:
             yield last
 
 
-def _event(dice: random.Random, table: _Table, received_ms: int, filled: int) -> dict[str, Any]:
+def _event(dice: random.Random, table: Table, received_ms: int, filled: int) -> dict[str, Any]:
     person = dice.getrandbits(18)
     event: dict[str, Any] = {
         "anonymousId": f"{person:08x}-0000-4000-8000-{dice.getrandbits(48):012x}",

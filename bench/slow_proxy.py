@@ -39,7 +39,7 @@ class _Side(asyncio.Protocol):
     def _pass(self, data: bytes) -> None:
         if not self.delay:
             self.has_answered = True
-        if data and self.other and self.other.transport:
+        if data and self.other and self.other.transport and not self.other.transport.is_closing():
             self.other.transport.write(data)
 
     def connection_lost(self, _error: Exception | None) -> None:
