@@ -31,6 +31,7 @@ class EventLakeError(Exception):
         super().__init__(problem)
         self.problem = problem
         self.fix = fix
+        self.run_id: str | None = None  # of the run that it ended
 
     def __str__(self) -> str:
         return f"{self.problem}\n  Fix: {self.fix}"
@@ -121,7 +122,7 @@ class CatalogDeleteDeniedError(PermissionMissingError):
 
 
 class CatalogLimitError(SetupError):
-    """A catalog has as many tables, partitions or versions as it may have."""
+    """A catalog does not take a table, a partition or a version: it has as many as it may have, or none like this."""
 
     code = "catalog_limit"
 
@@ -225,6 +226,11 @@ def of_system(error: OSError, what: str = "") -> EventLakeError:
     if isinstance(error, PermissionError) or error.errno == errno.EROFS:
         return PermissionMissingError(
             problem, fix="give the user that runs this the right to read the archive and to write the lake"
+        )
+    if isinstance(error, NotADirectoryError):
+        return SetupError(
+            f"{problem}: there is a file where a folder should be",
+            fix="correct the root in eventlake.toml, or move the file away",
         )
     if error.errno in (errno.ENOSPC, errno.EDQUOT):
         return NoSpaceError(problem, fix="make room on the disk, then run it again: nothing is lost")

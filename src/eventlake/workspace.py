@@ -2,67 +2,55 @@
 
 import os
 import secrets
-import time
-import tomllib
-from functools import cached_property
+from collections.abc import Iterable, Sequence
+from contextlib import suppress
+from functools import cached_property, partial
+from itertools import permutations
 from pathlib import Path
 from typing import TYPE_CHECKING, Self, cast
 
-import sqlalchemy as sa
-
+from eventlake.archive import annexes
+from eventlake.archive import layout as archive
+from eventlake.archive.annexes import Annex
+from eventlake.archive.whole import WholeArchive
 from eventlake.catalog import choice
-from eventlake.catalog.base import Catalog
+from eventlake.catalog.base import Catalog, CatalogTable
 from eventlake.catalog.embedded import EmbeddedCatalog
 from eventlake.catalog.mirrored import MirroredCatalog
-from eventlake.control import database
+from eventlake.catalog.warehouse import View, views
+from eventlake.clock import Clock
 from eventlake.control.admission import Admission
-from eventlake.control.alerts import Alerts
-from eventlake.control.audit_log import AuditLog
-from eventlake.control.collected import Collected
-from eventlake.control.connections import Connection, Connections, no_lake
+from eventlake.control.conflicts import check_dialect
+from eventlake.control.connections import Connection, Connections
 from eventlake.control.leases import Leases
 from eventlake.control.ledger import Ledger
-from eventlake.control.orders import Orders
-from eventlake.control.presence import Presence
 from eventlake.control.replays import Replays
-from eventlake.control.runs import History, Runs
+from eventlake.control.runs import Runs
 from eventlake.control.settings import DIALECTS
 from eventlake.control.sources import Sources
-from eventlake.errors import ConfigurationError, InvalidSettingsError, NotFoundError
+from eventlake.control.stores import Stores
+from eventlake.errors import ConfigurationError, EventLakeError, InvalidSettingsError
+from eventlake.lake import kept_connection
 from eventlake.lake.layout import Folders
-from eventlake.settings import DEFAULT_LAKE, LakeSettings, Settings
+from eventlake.lake.segment import SegmentDialect
+from eventlake.settings import DEFAULT_LAKE, LakeSettings, Settings, storages
 from eventlake.settings.file import CONFIG as CONFIG  # noqa: PLC0414 - whoever asks for a workspace asks for it
-from eventlake.settings.file import TEMPLATE
+from eventlake.settings.file import TEMPLATE, read_file
 from eventlake.settings.file import read_settings as read_settings  # noqa: PLC0414
-from eventlake.settings.storage import ABFSS_ROOT, S3_ROOT, StorageSettings, is_on_azure
+from eventlake.settings.storage import StorageSettings
 from eventlake.storage import private
 from eventlake.storage.base import Storage
-from eventlake.storage.local import LocalStorage
 
 if TYPE_CHECKING:
     from eventlake.catalog.glue import GlueCatalog
     from eventlake.catalog.hive import HiveCatalog
-    from eventlake.control.people import People
-    from eventlake.control.plans import Plans
-    from eventlake.control.suppressions import Suppressions
+
+PATIENCE_WITH_NOTES = 5.0  # seconds: whoever changes a connection shall not wait for a lake that is down
 
 
-class Clock:
-    """The time; tests bring their own."""
-
-    def now_ns(self) -> int:
-        return time.time_ns()
-
-    def now(self) -> int:
-        """Microseconds since 1970."""
-        return self.now_ns() // 1000
-
-
-class Workspace:
+class Workspace(Stores):
     def __init__(self, folder: Path, settings: Settings, clock: Clock | None = None) -> None:
-        self.folder = folder
-        self.settings = settings
-        self.clock = clock or Clock()
+        super().__init__(folder, settings, clock or Clock())
         self._refuse_shared_roots()
 
     @classmethod
@@ -82,64 +70,47 @@ class Workspace:
     @classmethod
     def open(cls, folder: Path, clock: Clock | None = None) -> Self:
         folder = folder.resolve()
-        try:
-            values = tomllib.loads((folder / CONFIG).read_text())
-        except FileNotFoundError as error:
-            raise NotFoundError(
-                f"{folder} is not a workspace: it has no {CONFIG}",
-                fix="go to a workspace, name one with `eventlake -C DIR …`, or make one with `eventlake init`",
-            ) from error
-        except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-            raise InvalidSettingsError(f"{folder / CONFIG}: {error}", fix="correct the file") from error
-        return cls(folder, read_settings(values, CONFIG), clock)
+        return cls(folder, read_settings(read_file(folder), CONFIG), clock)
 
     def _refuse_shared_roots(self) -> None:
-        """Two lakes in one place would write each other's tables."""
-        seen: dict[str, str] = {}
-        for name, lake in self.settings.all_lakes.items():
-            root = self._full(lake.address)
-            if root in seen:
+        """Two lakes in one place, or one in the data of another, would take each other's files for their own."""
+        lakes = self.settings.all_lakes
+        roots = {name: self._full(lake.address) for name, lake in lakes.items()}
+        for (one, root), (other, deeper) in permutations(roots.items(), 2):
+            tops = {*DIALECTS[lakes[one].dialect].folders.tops, archive.ROOT, lakes[one].schema_files}
+            if deeper == root or deeper.removeprefix(f"{root}/").partition("/")[0] in tops:
+                both = f"are both in {root}" if deeper == root else f"lie one in the other: {deeper} is in {root}"
                 raise ConfigurationError(
-                    f"{CONFIG}: the lakes {seen[root]} and {name} are both in {root}", fix="give each a root of its own"
+                    f"{CONFIG}: the lakes {one} and {other} {both}", fix="give each a root of its own"
                 )
-            seen[root] = name
 
     def _full(self, root: str) -> str:
-        return root.rstrip("/") if "://" in root else os.path.normpath(self.folder / root)
+        return root.rstrip("/") if "://" in root else os.path.realpath(self.folder / root)
 
     def storage_of(self, settings: StorageSettings) -> Storage:
-        if "://" not in settings.root:
-            return LocalStorage(self._full(settings.root), timeout=settings.timeout)
-        if is_on_azure(settings.root):
-            from eventlake.storage.adls import AzureStorage  # noqa: PLC0415 - most lakes are in folders
-
-            return AzureStorage(settings.address, settings.azure.options, timeout=settings.timeout)
-        from eventlake.storage.s3 import S3Options, S3Storage  # noqa: PLC0415
-
-        options = S3Options(**settings.s3.model_dump(), aws=settings.aws.options)
-        return S3Storage(settings.root, options, timeout=settings.timeout)
-
-    def close(self) -> None:
-        """Let go of the database. Whoever asks for it afterwards opens it anew."""
-        if (engine := self.__dict__.get("engine")) is not None:  # else nothing asked for it
-            engine.dispose()
-
-    @cached_property
-    def engine(self) -> sa.Engine:
-        return database.connect(self.settings.database, self.folder)
+        return storages.storage_of(settings, self._full(settings.address))
 
     @cached_property
     def sources(self) -> Sources:
-        return Sources(self.engine, self.clock.now)
+        return Sources(self.engine, self.clock.now, lambda source_id: self._note(self.connections.of_source(source_id)))
 
     @cached_property
     def connections(self) -> Connections:
         return Connections(
             self.engine,
             self.sources,
-            {name: lake.dialect for name, lake in self.settings.all_lakes.items()},
+            self.settings,
             self.clock.now,
+            lambda changed: self._note([changed]),
         )
+
+    def _note(self, changed: Iterable[Connection]) -> None:
+        """Let lakes note connections that changed. One that does not answer soon learns it with its next run."""
+        for connection in changed:
+            with suppress(EventLakeError):
+                lake = self.lake(connection.lake)
+                patience = min(lake.settings.timeout, PATIENCE_WITH_NOTES)
+                lake.note(connection, self.storage_of(lake.settings.model_copy(update={"timeout": patience})))
 
     @property
     def archive(self) -> Storage:
@@ -150,6 +121,18 @@ class Workspace:
     def _own_archive(self) -> Storage | None:
         return self.storage_of(self.settings.archive) if self.settings.archive else None
 
+    def annexes(self, source_id: str) -> list[Annex]:
+        """Where else raw files of a source are."""
+        return annexes.annexes(self.archive, source_id, self.storage_at)
+
+    def all_annexes(self) -> list[Storage]:
+        """Where else raw files of any source are."""
+        return [self.storage_at(address) for address in annexes.addresses(self.archive)]
+
+    def storage_at(self, address: str) -> Storage:
+        """A place whose address somebody gave. Who acts there is told by the settings of what is nearest to it."""
+        return self.storage_of(storages.nearest(self.settings, address).at(address))
+
     @cached_property
     def lakes(self) -> dict[str, "Lake"]:
         """The default lake first."""
@@ -157,51 +140,8 @@ class Workspace:
 
     def lake(self, name: str = DEFAULT_LAKE) -> "Lake":
         if name not in self.lakes:
-            raise no_lake(name, self.lakes)
+            raise self.connections.no_lake(name)
         return self.lakes[name]
-
-    @cached_property
-    def runs(self) -> History:
-        """The runs of all lakes."""
-        return History(self.engine)
-
-    @cached_property
-    def orders(self) -> Orders:
-        return Orders(self.engine, self.clock.now)
-
-    @cached_property
-    def presence(self) -> Presence:
-        return Presence(self.engine)
-
-    @cached_property
-    def people(self) -> "People":
-        from eventlake.control.people import People  # noqa: PLC0415 - hashing passwords takes its time to load
-
-        return People(self.engine, self.clock.now)
-
-    @cached_property
-    def audit_log(self) -> AuditLog:
-        return AuditLog(self.engine, self.clock.now)
-
-    @cached_property
-    def alerts(self) -> Alerts:
-        return Alerts(self.engine, self.clock.now, self.settings.channels)
-
-    @cached_property
-    def collected(self) -> Collected:
-        return Collected(self.engine)
-
-    @cached_property
-    def suppressions(self) -> "Suppressions":
-        from eventlake.control.suppressions import Suppressions  # noqa: PLC0415 - numpy takes its time to load
-
-        return Suppressions(self.engine, self.clock.now)
-
-    @cached_property
-    def plans(self) -> "Plans":
-        from eventlake.control.plans import Plans  # noqa: PLC0415
-
-        return Plans(self.engine, self.clock.now)
 
 
 class Lake:
@@ -224,35 +164,34 @@ class Lake:
     def archive(self) -> Storage:
         return self.workspace.archive
 
+    def whole_archive(self, source_id: str) -> WholeArchive:
+        return annexes.whole_archive(self.archive, self.workspace.annexes(source_id))
+
     @property
     def folders(self) -> Folders:
         return DIALECTS[self.settings.dialect].folders
 
     @property
-    def schema_files(self) -> str | None:
-        """The folder with a file for each table that tells its columns: Segment has one on Azure, and nowhere else."""
-        return "staging" if is_on_azure(self.settings.root) and self.settings.dialect == "segment" else None
-
-    @property
     def connections(self) -> list[Connection]:
-        """The connections whose tables are here."""
-        return self.workspace.connections.of_lake(self.name)
+        """The connections whose tables are here. Refused if they are not in the dialect of the lake."""
+        for one in (found := self.workspace.connections.of_lake(self.name)):
+            check_dialect(one, self.settings.dialect)
+        return found
 
     @cached_property
     def storage(self) -> Storage:
         return self.workspace.storage_of(self.settings)
 
-    @property
-    def where(self) -> dict[str, str]:
-        """What reports tell of the place, with Segment's names."""
-        told: dict[str, str] = {}
-        if bucket := S3_ROOT.fullmatch(self.settings.address):
-            told["s3_bucket"] = bucket["bucket"]
-        if container := ABFSS_ROOT.fullmatch(self.settings.address):
-            told |= {f"azure_storage_{name}": container[name] for name in ("account", "container")}
-        if self.settings.runner.kind == "emr":
-            told["emr_cluster_id"] = self.settings.runner.cluster_id
-        return told
+    def note(self, connection: Connection, storage: Storage | None = None) -> None:
+        """Write down in the lake how a source is connected to it, for `eventlake restore`.
+
+        Not if the lake has runs of the source and the database has none: what it lost is restored from the note.
+        """
+        source_id, folders, storage = connection.source.id, connection.dialect.folders, storage or self.storage
+        if self.runs.ids_of(source_id) or not any(storage.files(f"{folders.commits}/source={source_id}")):
+            path = kept_connection.path_of(folders, source_id)
+            current = partial(self.workspace.connections.kept, connection, self.workspace_id)
+            kept_connection.keep(storage, path, self.workspace_id, current)
 
     @cached_property
     def catalog(self) -> Catalog:
@@ -277,6 +216,12 @@ class Lake:
     @property
     def hive(self) -> "HiveCatalog":
         return cast("HiveCatalog", self.shown_in)
+
+    def warehouse_views(self, of: Connection, over: Sequence[CatalogTable] | None = None) -> list[View]:
+        """Views like the tables of a warehouse over some or all tables of a connection, if it asks for them."""
+        if not (of.settings.warehouse and isinstance(of.dialect, SegmentDialect)):
+            return []
+        return views(self.catalog.tables(of.source.id) if over is None else over, of.dialect)
 
     @cached_property
     def runs(self) -> Runs:

@@ -6,13 +6,14 @@ import http.client
 import json
 import smtplib
 import ssl
+import time
 import urllib.parse
 from contextlib import closing
 from email.message import EmailMessage
 from email.utils import formatdate, make_msgid
 
-from eventlake.azure.vault import revealed
-from eventlake.control.alerts import Alert
+from eventlake.azure.vault import forget, revealed
+from eventlake.control.alerts import Message
 from eventlake.events import instants
 from eventlake.settings.serve import (
     ChannelSettings,
@@ -30,7 +31,7 @@ class NotDeliveredError(Exception):
     """What a channel answered; never with a secret."""
 
 
-def send(channel: ChannelSettings, alert: Alert, console: str) -> None:
+def send(channel: ChannelSettings, alert: Message, console: str) -> None:
     """Deliver an alert. Raises NotDeliveredError."""
     link = f"{console.rstrip('/')}{alert.link}"
     try:
@@ -43,6 +44,7 @@ def send(channel: ChannelSettings, alert: Alert, console: str) -> None:
                 text = f"*{_escaped(alert.subject)}*\n{_escaped(alert.body)}\n<{link}>"
                 _post(revealed(channel.url), json.dumps({"text": text}).encode(), {})
     except smtplib.SMTPAuthenticationError as error:
+        forget()
         raise NotDeliveredError(f"the mail server refuses the name or the password ({error.smtp_code})") from None
     except smtplib.SMTPResponseException as error:
         raise NotDeliveredError(f"the mail server says {error.smtp_code} {_text(error.smtp_error)}") from None
@@ -54,7 +56,7 @@ def send(channel: ChannelSettings, alert: Alert, console: str) -> None:
         raise NotDeliveredError(f"the address cannot be used: {type(error).__name__}") from None
 
 
-def _mail(channel: EmailChannelSettings, alert: Alert, link: str) -> None:
+def _mail(channel: EmailChannelSettings, alert: Message, link: str) -> None:
     message = EmailMessage()
     message["Subject"] = f"[eventlake] {_one_line(alert.subject)}"
     message["From"] = channel.sender
@@ -76,16 +78,16 @@ def _mail(channel: EmailChannelSettings, alert: Alert, link: str) -> None:
         server.send_message(message)
 
 
-def _post_signed(channel: WebhookChannelSettings, alert: Alert, link: str) -> None:
-    told = alert._asdict() | {"kind": alert.kind.value, "at": instants.to_text(alert.at), "link": link}
-    body = json.dumps(told).encode()
+def _post_signed(channel: WebhookChannelSettings, alert: Message, link: str) -> None:
+    body = json.dumps(alert._asdict() | {"at": instants.to_text(alert.at), "link": link}).encode()
     secret = revealed(channel.secret) if channel.secret else None
-    _post(revealed(channel.url), body, {SIGNATURE: signature(secret, body)} if secret else {})
+    _post(revealed(channel.url), body, {SIGNATURE: signature(secret, body, int(time.time()))} if secret else {})
 
 
-def signature(secret: str, body: bytes) -> str:
-    """What a receiver compares with the header: the request came from somebody who knows the secret."""
-    return f"sha256={hmac.new(secret.encode(), body, hashlib.sha256).hexdigest()}"
+def signature(secret: str, body: bytes, at: int) -> str:
+    """What a receiver compares with the header: the request came from somebody who knows the secret, and just now."""
+    signed = hmac.new(secret.encode(), b"%d." % at + body, hashlib.sha256)
+    return f"t={at},v1={signed.hexdigest()}"
 
 
 def _post(url: str, body: bytes, headers: dict[str, str]) -> None:
@@ -98,6 +100,7 @@ def _post(url: str, body: bytes, headers: dict[str, str]) -> None:
         with connection.getresponse() as answer:
             said = answer.read(_MOST_SHOWN)
     if not 200 <= answer.status < 300:
+        forget()  # the address and the key of the signature may be others by now
         raise NotDeliveredError(f"{parts.hostname} answers {answer.status} {_text(said)}".strip())
 
 

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 from eventlake.control.alerts import Alert, Kind
-from eventlake.control.run_lines import Counts, RunLine
+from eventlake.control.run_lines import Counts, LastLoaded, RunLine
 from eventlake.events import instants
 from eventlake.reports.words import count
 from eventlake.timetable import DAY, MINUTE
@@ -17,6 +17,7 @@ TOLD_FAILURES = (1, 5, 20)  # in a row, as Segment does
 FEW = 100  # rows; a share of less says nothing
 _MOST_NAMES = 20
 HOUR = 60 * MINUTE
+VOLUME_OF = 6 * HOUR  # what is compared with the week before: a quarter of a day
 
 
 class About(NamedTuple):
@@ -33,7 +34,8 @@ def sync_failed(about: About, run: RunLine, failures: int) -> Alert | None:
         return None
     times = "" if failures == 1 else f" {failures} times in a row"
     problem = (run.notices or ["it was interrupted"])[-1]
-    body = f"{problem}\n\nNothing is lost: events are kept in the raw archive, and the next sync loads them."
+    fix = f"\nFix: {run.fix}" if run.fix else ""
+    body = f"{problem}{fix}\n\nNothing is lost: events are kept in the raw archive, and the next sync loads them."
     return _alert(Kind.SYNC_FAILED, about, run.run_id, f"{about.name}: sync failed{times}", body, f"/runs/{run.run_id}")
 
 
@@ -47,33 +49,41 @@ def recovered(about: About, run: RunLine, failures: int) -> Alert | None:
     )
 
 
-def no_data(about: About, last_loaded: int, now: int, hours: float) -> Alert | None:
-    if now - last_loaded <= hours * HOUR:
+def no_data(about: About, last: LastLoaded, now: int, hours: float) -> Alert | None:
+    if now - last.at <= hours * HOUR:
         return None
-    since = instants.to_text(last_loaded)[:16].replace("T", " ")
-    body = (
-        f"The last sync that loaded something began at {since} UTC, {(now - last_loaded) // HOUR} hours ago. "
-        "Is the app still sending, and is the connection enabled?"
-    )
+    since, ago = _minute(last.at), count((now - last.at) // HOUR, "hour")
+    if last.ever:
+        body = f"The last sync that loaded something ended at {since} UTC, {ago} ago. Is the app still sending?"
+    else:
+        body = (
+            f"It was connected at {since} UTC, {ago} ago, and nothing was loaded since. "
+            "Does the app send with a write key of this source?"
+        )
     return _alert(
         Kind.NO_DATA,
         about,
-        f"{last_loaded} {hours:g}",
+        f"{last.at} {hours:g}",
         f"{about.name}: no data for {hours:g} hours",
         body,
         f"/connections/{about.name}",
     )
 
 
-def volume(about: About, day: int, rows: int, week_before: int, percent: float) -> Alert | None:
-    """`day` is the number of a day that is over; the rows of it, and of the same day of the week before."""
+def volume(about: About, start: int, rows: int, week_before: int, percent: float) -> Alert | None:
+    """How many messages came in some hours from a moment on and were loaded, and in the same hours a week before."""
     if week_before < FEW or abs(rows - week_before) * 100 <= percent * week_before:
         return None
     change = round((rows - week_before) * 100 / week_before)
-    date = instants.to_text(day * DAY)[:10]
-    body = f"{count(rows, 'row')} were loaded on {date}; on the same day of last week it was {week_before:,}."
-    subject = f"{about.name}: {abs(change)} % {'more' if change > 0 else 'fewer'} rows than a week ago"
-    return _alert(Kind.VOLUME, about, f"{day} {percent:g}", subject, body, f"/health?source={about.name.split('/')[0]}")
+    hours = f"{_minute(start)} and {_minute(start + VOLUME_OF)[11:]} UTC"
+    body = f"{count(rows, 'event')} came between {hours}; in the same hours of last week it was {week_before:,}."
+    subject = f"{about.name}: {abs(change)} % {'more' if change > 0 else 'fewer'} events than a week ago"
+    link = f"/health?source={about.name.split('/')[0]}"
+    return _alert(Kind.VOLUME, about, f"{start} {percent:g}", subject, body, link)
+
+
+def _minute(moment: int) -> str:
+    return instants.to_text(moment)[:16].replace("T", " ")
 
 
 _SHARES = {

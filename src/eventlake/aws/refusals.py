@@ -9,22 +9,16 @@ from eventlake.errors import (
     ExternalIdWrongError,
     InvalidSettingsError,
     PermissionMissingError,
-    SetupError,
+    SignInDeniedError,
     TransientError,
 )
 
-_NOT_ALLOWED = {
-    "403",
-    "AccessDenied",
-    "AccessDeniedException",
-    "ExpiredToken",
-    "ExpiredTokenException",
-    "InvalidAccessKeyId",
-    "InvalidClientTokenId",
-    "SignatureDoesNotMatch",
-    "UnrecognizedClientException",
-}
+_ENDED = {"ExpiredToken", "ExpiredTokenException", "RequestExpired"}
+_UNKNOWN = {"InvalidAccessKeyId", "InvalidClientTokenId", "SignatureDoesNotMatch", "UnrecognizedClientException"}
+_NOT_ALLOWED = {"403", "AccessDenied", "AccessDeniedException", *_ENDED, *_UNKNOWN}
+_TOO_MANY = {"Throttling", "ThrottlingException", "TooManyRequestsException", "RequestLimitExceeded", "SlowDown"}
 PAST_A_LIMIT = "ResourceNumberLimitExceededException"
+NOT_TAKEN = (PAST_A_LIMIT, "InvalidInputException", "ValidationException")  # of what a catalog is asked to hold
 _WRONG = {"ParamValidationError", "ProfileNotFound", "ConfigParseError", "InvalidRegionError"}
 _NO_CREDENTIALS = {"NoCredentialsError", "PartialCredentialsError", "CredentialRetrievalError"}
 _LIBRARIES = ("botocore", "boto3", "s3transfer", "urllib3")
@@ -67,6 +61,10 @@ _RIGHTS: dict[str, tuple[str, type[PermissionMissingError]]] = {
     "StartJobRun": ("emr-serverless:StartJobRun and iam:PassRole", errors.SubmitDeniedError),
     "DescribeStep": ("elasticmapreduce:DescribeStep", errors.JobStatusDeniedError),
     "DescribeCluster": ("elasticmapreduce:DescribeCluster", errors.JobStatusDeniedError),
+    "StartQueryExecution": ("athena:StartQueryExecution", PermissionMissingError),
+    "GetQueryExecution": ("athena:GetQueryExecution", PermissionMissingError),
+    "GetQueryResults": ("athena:GetQueryResults", PermissionMissingError),
+    "StopQueryExecution": ("athena:StopQueryExecution", PermissionMissingError),
     "GetJobRun": ("emr-serverless:GetJobRun", errors.JobStatusDeniedError),
 }
 
@@ -84,13 +82,17 @@ def explained(error: Exception, what: str, options: AwsOptions) -> EventLakeErro
     if operation == "AssumeRole" and code_of(error) in _NOT_ALLOWED:
         return _role_refused(error, what, options)
     if code_of(error) in _NOT_ALLOWED or name in _NO_CREDENTIALS:
-        return refused(operation, str(error), what)
-    if code_of(error) == PAST_A_LIMIT:
-        return CatalogLimitError(f"could not {what}: {error}", fix="ask AWS for a higher limit, or make room")
-    if code_of(error) == "InvalidInputException":
-        return SetupError(f"could not {what}: {error}", fix="see the limits of the account, and what is asked for")
+        return refused(operation, code_of(error), str(error), what)
+    if code_of(error) in NOT_TAKEN:
+        return CatalogLimitError(f"could not {what}: {error}", fix="make room, or ask AWS for a higher limit")
     if name in _WRONG:
         return InvalidSettingsError(f"could not {what}: {error}", fix="correct the settings of aws and s3")
+    if code_of(error) in _TOO_MANY:
+        return TransientError(
+            f"could not {what}: {error}",
+            fix="run it again in some minutes: AWS takes no more requests now; if it goes on, let fewer syncs run at "
+            "once, or ask AWS for a higher rate",
+        )
     if type(error).__module__.startswith(_LIBRARIES):
         return TransientError(f"could not {what}: {error}", fix="check the network, then run it again")
     return None
@@ -101,8 +103,19 @@ def is_refusal(code: str) -> bool:
     return code in _NOT_ALLOWED
 
 
-def refused(operation: str, answer: str, what: str) -> PermissionMissingError:
-    """The error for an operation that may not be done; it names the right that is missing."""
+def refused(operation: str, code: str, answer: str, what: str) -> PermissionMissingError:
+    """The error for an operation that may not be done; it names the right that is missing, if one is."""
+    if code in _ENDED:
+        return SignInDeniedError(
+            f"may not {what}, because the session has ended: {answer}",
+            fix="sign in again, for example with `aws sso login`, then run it again: nothing is lost. For long runs, "
+            "set aws.role_arn: eventlake assumes the role again before its session ends",
+        )
+    if code in _UNKNOWN:
+        return SignInDeniedError(
+            f"may not {what}, because AWS does not know who this is: {answer}",
+            fix="check the access key and its secret, or aws.profile; `aws sts get-caller-identity` tries them",
+        )
     right, kind = _RIGHTS.get(operation, ("", PermissionMissingError))
     fix = "give the user or role that runs this the rights that docs/aws.md lists"
     return kind(f"may not {what}: {answer}", fix=f"grant {right}; {fix}" if right else fix)

@@ -14,7 +14,8 @@ _NO_SUCH_THING = ("InvalidRequestException", "ResourceNotFoundException", "Valid
 class Service:
     """A service; `hint` says what to check if it does not know what is asked about.
 
-    Answers with a code that is `for_the_caller` are raised as they are.
+    Answers with a code that is `for_the_caller` are raised as they are; one with a code of
+    `no_such_thing` is about what the settings name.
     """
 
     def __init__(
@@ -24,12 +25,14 @@ class Service:
         *,
         hint: str = "correct the settings of aws",
         for_the_caller: Collection[str] = (),
+        no_such_thing: Collection[str] = _NO_SUCH_THING,
         **config: Any,
     ) -> None:
         self._name = name
         self._options = options
         self._hint = hint
         self._for_the_caller = for_the_caller
+        self._no_such_thing = no_such_thing
         self._config = config
 
     @functools.cached_property
@@ -43,7 +46,7 @@ class Service:
         except Exception as error:
             if code_of(error) in self._for_the_caller:
                 raise
-            if code_of(error) in _NO_SUCH_THING:
+            if code_of(error) in self._no_such_thing:
                 raise InvalidSettingsError(f"could not {what}: {error}", fix=self._hint) from error
             problem = explained(error, what, self._options)
             if problem is None:

@@ -1,20 +1,25 @@
 """Clients of AWS, with the credentials that all AWS tools find, or with those of a role that is assumed with them."""
 
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from eventlake.errors import InvalidSettingsError, SetupError
+
+if TYPE_CHECKING:  # nodes of a cluster, which act in an identity of their own, need not have it
+    from pydantic import SecretStr
 
 ROLE_SESSION = "eventlake"  # as which CloudTrail shows what was done
 PATIENCE = {"connect_timeout": 10, "read_timeout": 60, "retries": {"mode": "standard", "max_attempts": 5}}
 
 
 class AwsOptions(NamedTuple):
-    """Who acts, and where. Secrets are never among them."""
+    """Who acts, and where. What is secret among them is shown to nobody."""
 
     region: str | None = None
     role_arn: str | None = None
     external_id: str | None = None
     profile: str | None = None  # of the files in which AWS tools keep access keys
+    access_key_id: "SecretStr | None" = None
+    secret_access_key: "SecretStr | None" = None
 
 
 def client(service: str, options: AwsOptions, *, endpoint: str | None = None, **config: Any) -> Any:
@@ -44,7 +49,7 @@ def session(options: AwsOptions) -> Any:
     from botocore.exceptions import ProfileNotFound  # noqa: PLC0415
 
     try:
-        own = boto3.session.Session(profile_name=options.profile, region_name=options.region)
+        own = boto3.session.Session(profile_name=options.profile, region_name=options.region, **_keys(options))
     except ProfileNotFound as error:
         raise InvalidSettingsError(
             f"there is no AWS profile {options.profile!r}",
@@ -55,6 +60,11 @@ def session(options: AwsOptions) -> Any:
     assumed = botocore.session.get_session()
     assumed.register_component("credential_provider", CredentialResolver([_AssumedRole(own, options)]))
     return boto3.session.Session(botocore_session=assumed, region_name=options.region)
+
+
+def _keys(options: AwsOptions) -> dict[str, str]:
+    given = {"aws_access_key_id": options.access_key_id, "aws_secret_access_key": options.secret_access_key}
+    return {name: secret.get_secret_value() for name, secret in given.items() if secret}
 
 
 class _AssumedRole:

@@ -33,7 +33,7 @@ class AzureOptions(NamedTuple):
 
 
 def credential(options: AzureOptions, secret: str | None = None) -> Any:
-    """A credential of Azure's library: of the service principal whose secret this is, or of whoever it finds."""
+    """A credential of Azure's library: of the principal with this secret, a managed identity, or whoever it finds."""
     try:
         from azure import identity  # noqa: PLC0415 - only what runs on Azure needs it
     except ImportError as error:
@@ -46,8 +46,9 @@ def credential(options: AzureOptions, secret: str | None = None) -> Any:
         authority = {"authority": found, "disable_instance_discovery": True}
     if secret and options.tenant_id and options.client_id:
         return identity.ClientSecretCredential(options.tenant_id, options.client_id, secret, **authority)
-    mine = {"managed_identity_client_id": options.client_id} if options.client_id else {}
-    return identity.DefaultAzureCredential(**mine, **authority)
+    if options.client_id:
+        return identity.ManagedIdentityCredential(client_id=options.client_id)
+    return identity.DefaultAzureCredential(**authority)
 
 
 class Tokens:

@@ -1,7 +1,9 @@
 """What an answer of Azure that refuses means, and who must act."""
 
+import re
+
 from eventlake import errors
-from eventlake.errors import EventLakeError, InvalidSettingsError, PermissionMissingError
+from eventlake.errors import EventLakeError, InvalidSettingsError, PermissionMissingError, TransientError
 
 # The action on blobs that a request needs, and the error that says it may not be done. The role that has them all is
 # Storage Blob Data Contributor.
@@ -37,13 +39,43 @@ def refused(request: str, code: str, answer: str, what: str) -> PermissionMissin
 
 
 def no_token(error: Exception, what: str) -> EventLakeError:
-    """The error for an identity that Azure does not take. Its words hold no secret, but a page of advice."""
-    told = str(getattr(error, "message", error)).strip().splitlines()
+    """The error for a token that was not given: nobody answered, or whoever acts is not believed."""
+    told = f"could not {what}: no token: {_reason(error)[:300]}"
+    if _is_away(error):
+        return TransientError(told, fix="check the network and whether Azure has trouble, then run it again")
     return PermissionMissingError(
-        f"could not {what}: no token: {told[0][:300] if told else type(error).__name__}",
+        told,
         fix="check azure.tenant_id, client_id and client_secret; without them, sign in with `az login`, or give this "
         "machine a managed identity",
     )
+
+
+# In the words of the library for requests: a chain of credentials passes on no more of an error than these.
+_NOBODY_ANSWERED = re.compile(
+    r"Failed to (establish|resolve)|[Tt]imed out|Connection (aborted|broken|refused|reset)|"
+    r"Unexpected response from|HTTP Error: (429|5\d\d)"
+)
+
+
+def _is_away(error: Exception) -> bool:
+    """Whether nobody answered, or only to say that it does not work at the moment."""
+    from azure.core.exceptions import ServiceRequestError, ServiceResponseError  # noqa: PLC0415 - it raised the error
+
+    one: BaseException | None = error
+    while one:
+        status = getattr(one, "status_code", None) or 0
+        if isinstance(one, ServiceRequestError | ServiceResponseError) or status == 429 or status >= 500:
+            return True
+        one = one.__cause__
+    return bool(_NOBODY_ANSWERED.search(_reason(error)))
+
+
+def _reason(error: Exception) -> str:
+    """What an error says, in a line. It holds no secret, but a page of advice, and each way that was tried in vain."""
+    lines = [line.strip() for line in str(getattr(error, "message", error)).splitlines() if line.strip()]
+    tried = [line for line in lines if re.match(r"\w+Credential: ", line)]
+    at_last = tried[-1:] if tried and "unavailable" not in tried[-1] else []  # the first that was more than not there
+    return [*at_last, *lines, type(error).__name__][0]
 
 
 # What the service answers when a setting is wrong.

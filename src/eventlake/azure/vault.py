@@ -26,10 +26,15 @@ def is_good(text: str) -> bool:
 
 
 def revealed(secret: SecretStr) -> str:
-    """The secret itself. One in a vault is asked for once in each process."""
+    """The secret itself. One in a vault is asked for once, until somebody refuses what was found there."""
     text = secret.get_secret_value()
     place = _PLACE.fullmatch(text)
     return _fetched(place["vault"], place["name"]) if place else text
+
+
+def forget() -> None:
+    """Ask for secrets anew when they are needed: one was refused, so it may have been changed in its vault."""
+    _fetched.cache_clear()
 
 
 @functools.cache
@@ -49,12 +54,13 @@ def _fetched(vault: str, name: str) -> str:
         raise InvalidSettingsError(f"{what}: there is no such secret", fix="make it, or correct the setting") from error
     except exceptions.ClientAuthenticationError as error:
         raise no_token(error, f"read {what}") from error
-    except exceptions.HttpResponseError as error:
-        raise PermissionMissingError(
-            f"may not read {what}: {error.reason}",
-            fix="give whoever runs this the role Key Vault Secrets User on the vault",
-        ) from error
     except exceptions.AzureError as error:
+        if getattr(error, "status_code", None) in (401, 403):
+            raise PermissionMissingError(
+                f"may not read {what}: {error.message.splitlines()[0]}",
+                fix="give whoever runs this the role Key Vault Secrets User on the vault, and let this machine through "
+                "the vault's firewall",
+            ) from error
         raise TransientError(
             f"could not read {what}: {error.message}", fix="check the network, then run it again"
         ) from error

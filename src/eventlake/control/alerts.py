@@ -41,12 +41,31 @@ class Kind(StrEnum):
 _KINDS: dict[Kind, tuple[str, float | None]] = {
     Kind.SYNC_FAILED: ("A sync failed for the 1st, 5th or 20th time in a row, or works again.", None),
     Kind.NO_DATA: ("Nothing was loaded for this many hours.", 24),
-    Kind.VOLUME: ("A day's rows differ by more than this many percent from the same day of last week.", 50),
-    Kind.RESCUED: ("More than this many percent of a sync's lines had a value that did not fit its column.", 5),
+    Kind.VOLUME: (
+        "What came in a quarter of a day differs by more than this many percent from the same hours of last week.",
+        50,
+    ),
+    Kind.RESCUED: ("A sync had more than this many values per hundred lines that did not fit their columns.", 5),
     Kind.QUARANTINED: ("More than this many percent of a sync's lines were not events.", 5),
     Kind.BLOCKED: ("More than this many percent of a sync's lines were blocked.", 5),
     Kind.NEW_COLUMNS: ("New tables and columns, once a day.", None),
 }
+
+
+class Message(NamedTuple):
+    """What a channel delivers: an alert, or a sample of one, which has a kind that no alert has."""
+
+    id: str
+    at: int
+    kind: str
+    lake: str | None
+    source_id: str | None
+    subject: str
+    body: str
+    link: str
+
+
+SAMPLE = "sample"
 
 
 class Alert(NamedTuple):
@@ -58,6 +77,10 @@ class Alert(NamedTuple):
     subject: str
     body: str
     link: str  # a page of the console
+
+    @property
+    def message(self) -> Message:
+        return Message(**self._asdict() | {"kind": self.kind.value})
 
 
 class Subscription(NamedTuple):

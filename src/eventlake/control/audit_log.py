@@ -1,4 +1,4 @@
-"""Who changed what, and when, through the console or the HTTP API."""
+"""Who changed what, and when, wherever they did it."""
 
 from collections.abc import Callable
 from typing import Any, NamedTuple
@@ -28,9 +28,11 @@ class AuditLog:
         with self._engine.begin() as connection:
             connection.execute(tables.audit.insert().values(row))
 
-    def latest(self, limit: int = 100, *, before: int | None = None) -> list[Entry]:
-        """Newest first; those before an entry."""
-        conditions = [tables.audit.c.id < before] if before else []
+    def latest(self, limit: int = 100, *, before: int | None = None, text: str = "") -> list[Entry]:
+        """Newest first; those before an entry, and those with a text in who did it, what was done, or to what."""
+        columns = (tables.audit.c.who, tables.audit.c.action, tables.audit.c.target)
+        conditions: list[sa.ColumnElement[bool]] = [tables.audit.c.id < before] if before else []
+        conditions += [sa.or_(*(one.icontains(text, autoescape=True) for one in columns))] if text else []
         query = sa.select(tables.audit).where(*conditions).order_by(tables.audit.c.id.desc()).limit(limit)
         with self._engine.connect() as connection:
             return [Entry(**row._mapping) for row in connection.execute(query)]

@@ -1,56 +1,44 @@
 """Connections: which sources go to which lakes, and how."""
 
-from collections.abc import Callable, Iterable, Mapping
-from typing import NamedTuple
+from collections.abc import Callable, Iterable
 
 import sqlalchemy as sa
 
 from eventlake.control import database as db
-from eventlake.control.conflicts import check_apart, check_dialect
+from eventlake.control.conflicts import (
+    check_apart,
+    check_dialect,
+    check_fixed,
+    check_names,
+    check_runner,
+    check_warehouse,
+    copied,
+)
+from eventlake.control.connection import Connection as Connection  # noqa: PLC0414 - who asks for these asks for it
 from eventlake.control.settings import ConnectionSettings, as_stored, changed, default_settings
 from eventlake.control.sources import Source, Sources
-from eventlake.errors import InvalidSettingsError, NotFoundError
-from eventlake.lake.dialects import Dialect
-from eventlake.schema.names import RESERVED_DATABASES
-from eventlake.settings import DEFAULT_LAKE
-
-
-class Connection(NamedTuple):
-    """A source in a lake."""
-
-    source: Source
-    lake: str
-    enabled: bool
-    settings: ConnectionSettings
-
-    @property
-    def name(self) -> str:
-        """What people call it: the source, and the lake unless it is the default one."""
-        return self.source.slug if self.lake == DEFAULT_LAKE else f"{self.source.slug}/{self.lake}"
-
-    @property
-    def full_name(self) -> str:
-        return f"{self.source.slug}/{self.lake}"
-
-    @property
-    def dialect(self) -> Dialect:
-        """How events become tables."""
-        return self.settings.dialect(self.source.id, self.source.slug, self.lake)
-
-    @property
-    def database(self) -> str:
-        """What holds its tables."""
-        return self.dialect.database
+from eventlake.errors import ConfigurationError, InvalidSettingsError, NotFoundError, SetupError
+from eventlake.lake.kept_connection import KeptConnection
+from eventlake.settings import DEFAULT_LAKE, Settings
 
 
 class Connections:
-    """The connections that a workspace database knows; `lakes` are the names of the lakes, with their dialects."""
+    """The connections that a workspace database knows, to the lakes of the settings."""
 
-    def __init__(self, engine: sa.Engine, sources: Sources, lakes: Mapping[str, str], now: Callable[[], int]) -> None:
+    def __init__(
+        self,
+        engine: sa.Engine,
+        sources: Sources,
+        settings: Settings,
+        now: Callable[[], int],
+        after_change: Callable[[Connection], None],
+    ) -> None:
         self._engine = engine
         self._sources = sources
-        self._lakes = lakes
+        self._lakes = settings.all_lakes
+        self._wrong = settings.wrong_lakes
         self._now = now
+        self._after_change = after_change
 
     def all(self) -> list[Connection]:
         """In order of sources, the default lake first."""
@@ -59,6 +47,10 @@ class Connections:
     def of_lake(self, lake: str) -> list[Connection]:
         """Also those that were disconnected: their tables are still there."""
         return self._select(db.connections.c.lake == lake)
+
+    def of_source(self, source_id: str) -> list[Connection]:
+        """Also those that were disconnected."""
+        return self._select(db.connections.c.source_id == source_id)
 
     def find(self, name: str) -> list[Connection]:
         """SOURCE: all connections of a source. SOURCE/LAKE: that one."""
@@ -107,6 +99,7 @@ class Connections:
         with self._engine.begin() as connection:
             key = self._sources.insert(connection, source)
             self._put(connection, wanted)
+        self._after_change(wanted)
         return wanted, key
 
     def connect(
@@ -116,6 +109,16 @@ class Connections:
 
         A source that was in the lake before goes on where it ended.
         """
+        wanted, before = self.planned(slug, lake, changes, like=like)
+        with self._engine.begin() as connection:
+            self._put(connection, wanted, is_there=before is not None)
+        self._after_change(wanted)
+        return wanted
+
+    def planned(
+        self, slug: str, lake: str, changes: dict[str, str] | None = None, *, like: str | None = None
+    ) -> tuple[Connection, Connection | None]:
+        """The connection that `connect` would make, and what was there before; what it would refuse is refused."""
         source = self._sources.get(slug)
         self._check_lake(lake)
         before = next((one for one in self.of_lake(lake) if one.source.id == source.id), None)
@@ -125,12 +128,17 @@ class Connections:
                 fix=f"`eventlake connection set {before.name} KEY=VALUE…` changes its settings",
             )
         base = before or self._new(source, lake)
-        settings = self._copied(self.get(like), base) if like else base.settings
+        settings = copied(self.get(like), base) if like else base.settings
         wanted = base._replace(enabled=True, settings=changed(settings, changes or {}))
         self._check(wanted, before)
-        with self._engine.begin() as connection:
-            self._put(connection, wanted, is_there=before is not None)
-        return wanted
+        return wanted, before
+
+    def kept(self, of: Connection, workspace_id: str) -> KeptConnection | None:
+        """What a lake is to keep of a connection, as it is now; None if it was removed."""
+        with self._engine.connect() as connection:
+            connected = connection.scalar(sa.select(db.connections.c.connected).where(_here(of)))
+        found = self._select(_here(of))
+        return found[0].kept(self._now(), workspace_id, connected=bool(connected)) if found else None
 
     def restore(self, source_id: str, lake: str, slug: str, name: str, settings: ConnectionSettings) -> Connection:
         """Put a connection back that the database had lost, with its source if that is lost, too."""
@@ -146,9 +154,13 @@ class Connections:
             self._put(connection, wanted)
         return wanted
 
-    def put_back(self, wanted: Connection) -> Connection:
-        """Give a connection that is there the settings that it had."""
-        self._save(wanted)
+    def put_back(self, wanted: Connection, *, connected: bool = True) -> Connection:
+        """Let a connection that is there, and its source, be as they were."""
+        row = {"enabled": wanted.enabled, "connected": connected, "settings": wanted.settings.model_dump(mode="json")}
+        with self._engine.begin() as connection:
+            connection.execute(db.connections.update().where(_here(wanted)).values(row))
+            of_source = db.sources.c.id == wanted.source.id
+            connection.execute(db.sources.update().where(of_source).values(enabled=wanted.source.enabled))
         return wanted
 
     def disconnect(self, name: str) -> Connection:
@@ -160,6 +172,7 @@ class Connections:
                 connection.execute(db.connections.update().where(here).values(connected=False, enabled=False))
             else:
                 connection.execute(db.connections.delete().where(here))
+        self._after_change(found)
         return found
 
     def change(self, name: str, changes: dict[str, str]) -> Connection:
@@ -172,7 +185,7 @@ class Connections:
     def copy(self, origin: str, name: str) -> Connection:
         """Give a connection the settings of another."""
         before = self.get(name)
-        wanted = before._replace(settings=self._copied(self.get(origin), before))
+        wanted = before._replace(settings=copied(self.get(origin), before))
         self._check(wanted, before)
         self._save(wanted)
         return wanted
@@ -190,7 +203,7 @@ class Connections:
         return wanted
 
     def _new(self, source: Source, lake: str) -> Connection:
-        settings = default_settings(self._lakes[lake], source.slug, source.name)
+        settings = default_settings(self._lakes[lake].dialect, source.slug, source.name)
         return Connection(source, lake, True, settings)
 
     def _put(self, connection: sa.Connection, wanted: Connection, *, is_there: bool = False) -> None:
@@ -201,50 +214,57 @@ class Connections:
             key = {"source_id": wanted.source.id, "lake": wanted.lake, "created_at": self._now()}
             connection.execute(db.connections.insert().values(row | key))
 
-    def _copied(self, origin: Connection, target: Connection) -> ConnectionSettings:
-        """The settings of one connection for another. What a database is called belongs to its source."""
-        theirs, mine = origin.settings.dialect_name, target.settings.dialect_name
-        if theirs != mine:
-            raise InvalidSettingsError(
-                f"the settings of {origin.name} are for the dialect {theirs}, those of {target.name} for {mine}",
-                fix="give the settings one by one: KEY=VALUE…",
+    def no_lake(self, name: str) -> SetupError:
+        """What there is to say of a lake that the settings do not have, or not as it could be used."""
+        if name in self._wrong:
+            return ConfigurationError(
+                f"eventlake.toml: {self._wrong[name]}", fix="correct the file: the other lakes do without this one"
             )
-        if origin.source.id == target.source.id:
-            return origin.settings
-        return origin.settings.model_copy(update={origin.settings.names_database: target.database})
+        known = ", ".join(self._lakes)
+        left = [one.full_name for one in self.of_lake(name) if one in self.all()]
+        if not left:
+            fix = f"use one of {known}; a new one gets a section [lakes.NAME] in eventlake.toml"
+        else:
+            ways = " and ".join(f"`eventlake disconnect {one}`" for one in left)
+            fix = f"put [lakes.{name}] back into eventlake.toml, under the name it had; or give it up: {ways}"
+        return NotFoundError(f"there is no lake {name!r} in eventlake.toml", fix=fix)
 
     def _check_lake(self, lake: str) -> None:
         if lake not in self._lakes:
-            raise no_lake(lake, self._lakes)
+            raise self.no_lake(lake)
 
     def _check(self, wanted: Connection, before: Connection | None) -> None:
         self._check_database(wanted, before)
-        if before is None or not (self._has(db.data_files, before) or self._has(db.runs, before, kind="adopt")):
-            return
-        old, new = before.settings.model_dump(mode="json"), wanted.settings.model_dump(mode="json")
-        breaking = [name for name in wanted.settings.fixed_once_loaded if new[name] != old[name]]
-        if breaking:
-            given = " ".join(f"--set {name}={_text(new[name])}" for name in breaking)
-            raise InvalidSettingsError(
-                f"changing {', '.join(breaking)} of {wanted.name!r} would break its existing tables",
-                fix=f"`eventlake replay {wanted.name} --all {given}` writes all tables anew from the raw archive",
-            )
+        if before is not None and (self._has(db.data_files, before) or self._has(db.runs, before, kind="adopt")):
+            check_fixed(wanted, before, is_connected=before in self.all())
 
     def _check_database(self, wanted: Connection, before: Connection | None) -> None:
         """Two connections of a lake share a database only if no table of one can have the name of one of the other."""
-        name = wanted.database
-        if name in RESERVED_DATABASES and (before is None or before.database != name):
-            raise InvalidSettingsError(
-                f"the database cannot be called {name!r}: DuckDB keeps that name for itself",
-                fix=f"choose any other name than {', '.join(sorted(RESERVED_DATABASES))}; the database of a new source "
-                "is called like its slug",
-            )
-        check_apart(wanted, self.of_lake(wanted.lake))
+        check_names(wanted, before)
+        check_runner(wanted, self._lakes.get(wanted.lake))
+        in_lake = self.of_lake(wanted.lake)
+        for one in in_lake if wanted.lake in self._lakes else ():
+            check_dialect(one, self._lakes[wanted.lake].dialect)
+        check_apart(wanted, in_lake)
+        check_warehouse(wanted, in_lake)
+        is_as_before = before is not None and before in self.all() and wanted.database == before.database
+        if not is_as_before:  # those that are there already have found their way
+            self._check_lake(wanted.lake)
+            check_apart(wanted, self._shown_beside(wanted.lake))
+
+    def _shown_beside(self, lake: str) -> list[Connection]:
+        """The connections of other lakes whose tables are shown in the same catalog as those of a lake."""
+        catalog = self._lakes[lake].shared_catalog
+        others = {
+            name for name, other in self._lakes.items() if catalog and other.shared_catalog == catalog and name != lake
+        }
+        return [one for one in self.all() if one.lake in others]
 
     def _save(self, wanted: Connection) -> None:
         row = {"enabled": wanted.enabled, "settings": wanted.settings.model_dump(mode="json")}
         with self._engine.begin() as connection:
             connection.execute(db.connections.update().where(_here(wanted)).values(row))
+        self._after_change(wanted)
 
     def _has(self, table: sa.Table, found: Connection, **those: str) -> bool:
         like = (table.c[name] == value for name, value in those.items())
@@ -258,22 +278,8 @@ class Connections:
             rows = connection.execute(sa.select(db.connections).where(condition)).all()
         found = []
         for row in rows:
-            one = Connection(sources[row.source_id], row.lake, row.enabled, as_stored(row.settings))
-            check_dialect(one, self._lakes.get(row.lake))
-            found.append(one)
+            found.append(Connection(sources[row.source_id], row.lake, row.enabled, as_stored(row.settings)))
         return sorted(found, key=lambda one: (one.source.slug, one.lake != DEFAULT_LAKE, one.lake))
-
-
-def no_lake(name: str, known: Iterable[str]) -> NotFoundError:
-    return NotFoundError(
-        f"there is no lake {name!r}",
-        fix=f"use one of {', '.join(known)}; a new one gets a section [lakes.NAME] in eventlake.toml",
-    )
-
-
-def _text(value: object) -> str:
-    """A setting as it is given on the command line."""
-    return str(value).lower() if isinstance(value, bool) else str(value)
 
 
 def _here(found: Connection) -> sa.ColumnElement[bool]:

@@ -66,6 +66,7 @@ runs = sa.Table(
     *(sa.Column(name, sa.BigInteger) for name in COUNTS),
     sa.Column("partial", sa.Boolean, nullable=False, server_default=sa.false()),
     sa.Column("error_code", sa.String),
+    sa.Column("fix", sa.String),
     sa.Column("notices", sa.JSON(none_as_null=True)),
     # How far it is.
     sa.Column("steps", sa.JSON(none_as_null=True)),  # those that were begun, each with its time
@@ -112,7 +113,7 @@ data_files = sa.Table(
     sa.Column("last_received", sa.BigInteger, nullable=False),
     sa.Column("run_id", sa.String, nullable=False, index=True),
     sa.Column("owner", sa.String, nullable=False, server_default=""),
-    sa.Index("ix_data_files_sums", "source_id", "table_key", "lake", "rows", "size", "last_received"),
+    sa.Index("ix_data_files_sums", "source_id", "table_key", "lake", "rows", "size", "first_received", "last_received"),
 )
 
 index_files = sa.Table(
@@ -237,7 +238,7 @@ def _url(address: str) -> sa.URL:
 
 def _explained(failure: sa.engine.ExceptionContext) -> BaseException | None:
     """Let every user of the database see errors that say who must act; what is left alone is a mistake of ours."""
-    error = str(failure.original_exception)
+    error = " ".join(str(failure.original_exception).split())  # of some drivers, it has several lines
     problem = f"the workspace database does not answer: {error}"
     if "readonly" in error or "unable to open" in error:
         fix = "give the user that runs this the right to write the workspace's folder"
@@ -245,7 +246,8 @@ def _explained(failure: sa.engine.ExceptionContext) -> BaseException | None:
     if "not a database" in error or "malformed" in error:
         return DamagedError(
             f"the workspace database is broken: {error}",
-            fix="put a backup of it in its place; the files of the lake and the raw archive are not touched by this",
+            fix="put a backup of it in its place; without one, move it away and let `eventlake restore` build it anew "
+            "from the lake. The files of the lake and the raw archive are not touched by this",
         )
     if "disk is full" in error:
         return NoSpaceError(problem, fix="make room on the disk, then run it again")

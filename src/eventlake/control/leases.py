@@ -8,15 +8,17 @@ than the last one's. What a run makes the truth is checked against that number i
 froze for longer than its lease, and wakes up after another took over, cannot change anything any more.
 """
 
+import functools
 import os
 import socket
 import threading
 import time
+import uuid
 from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager, suppress
 from enum import Enum
 from pathlib import Path
-from typing import NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol
 
 import sqlalchemy as sa
 
@@ -27,7 +29,7 @@ from eventlake.events import instants
 SECONDS = 60.0  # after which a machine that no longer answers counts as dead
 COMMIT_PATIENCE = 30.0  # seconds that a sync waits for the commit of a replay
 _LOOK_EVERY = 0.1  # seconds
-_WAIT = "wait until it ends; see `eventlake runs`"
+_WAIT = "wait until it ends, or give `--wait SECONDS`; see `eventlake runs`"
 
 
 class Holder(NamedTuple):
@@ -55,10 +57,13 @@ class Holder(NamedTuple):
         return f"process {self.pid} on {self.host.partition(' ')[0]}"
 
 
+@functools.cache
 def _machine() -> str:
-    """The name of this machine, and what sets containers with the same name apart: their process numbers differ."""
-    space = Path("/proc/self/ns/pid")
-    return f"{socket.gethostname()} {space.readlink() if space.is_symlink() else ''}".strip()
+    """The name of this machine, and what sets others with the same name apart: their process numbers are others."""
+    space, boot = Path("/proc/self/ns/pid"), Path("/proc/sys/kernel/random/boot_id")
+    namespace = space.readlink() if space.is_symlink() else ""
+    booted = boot.read_text().strip() if boot.is_file() else f"{uuid.getnode():x}"
+    return f"{socket.gethostname()} {namespace} {booted}"
 
 
 class Lease:
@@ -66,8 +71,8 @@ class Lease:
 
     def __init__(self, engine: sa.Engine, name: str, fence: int, seconds: float) -> None:
         self._engine = engine
-        self._name = name
         self._seconds = seconds
+        self.name = name
         self.fence = fence
 
     def confirm(self) -> None:
@@ -85,14 +90,14 @@ class Lease:
             )
 
     def is_of(self, name: str, fence: int) -> bool:
-        return (self._name, self.fence) == (name, fence)
+        return (self.name, self.fence) == (name, fence)
 
     def release(self) -> None:
         with self._engine.begin() as connection:
             connection.execute(self._mine().values(expires_at=0))
 
     def _mine(self) -> sa.Update:
-        return db.leases.update().where(db.leases.c.name == self._name, db.leases.c.fence == self.fence)
+        return db.leases.update().where(db.leases.c.name == self.name, db.leases.c.fence == self.fence)
 
 
 class Lane(Enum):
@@ -132,6 +137,7 @@ class Leases:
         self._engine = engine
         self._lake = lake
         self._seconds = seconds
+        self._let_go: set[tuple[str, int]] = set()  # leases of this process that the database could not be told to end
 
     @contextmanager
     def held(self, source_id: str, lane: Lane = Lane.SYNC) -> Iterator[Lease]:
@@ -162,10 +168,14 @@ class Leases:
         with self._engine.connect() as connection:
             now = db.now(connection)
             found = connection.execute(sa.select(db.leases).where(db.leases.c.name == name)).first()
-        if found is None or found.expires_at <= now or any(lease.is_of(name, found.fence) for lease in mine):
+        if found is None or self._is_free(found, now) or any(lease.is_of(name, found.fence) for lease in mine):
             return None
-        holder = Holder(found.host, found.pid)
-        return None if holder.is_gone else holder
+        return Holder(found.host, found.pid)
+
+    def _is_free(self, found: sa.Row[Any], now: int) -> bool:
+        """Whether a lease is held no more."""
+        is_over = found.expires_at <= now or (found.name, found.fence) in self._let_go
+        return is_over or Holder(found.host, found.pid).is_gone
 
     def _name(self, source_id: str, lane: Lane) -> str:
         return f"{source_id}/{self._lake}{lane.value}"
@@ -182,7 +192,7 @@ class Leases:
                     if not self.other_holder(source_id, Lane.COMMIT):  # it did not come in between
                         raise
             elif time.monotonic() >= deadline:
-                raise BusyError(f"a replay of this source is being committed: {committing}", fix=_WAIT)
+                raise BusyError(f"a replay of this connection is being committed: {committing}", fix=_WAIT)
             time.sleep(_LOOK_EVERY)
 
     def _patiently(self, source_id: str, lane: Lane, waiting: Callable[[], None] | None) -> Lease:
@@ -205,8 +215,10 @@ class Leases:
         finally:
             ended.set()
             renewal.join()
-            with suppress(EventLakeError):  # it ends by itself
+            try:
                 lease.release()
+            except EventLakeError:  # it ends by itself, but this process need not wait for that
+                self._let_go.add((lease.name, lease.fence))
 
     def _renew(self, lease: Lease, ended: threading.Event) -> None:
         while not ended.wait(self._seconds / 3):
@@ -219,24 +231,25 @@ class Leases:
             with self._engine.connect() as connection:
                 now = db.now(connection)
                 found = connection.execute(sa.select(db.leases).where(db.leases.c.name == name)).first()
-            if found and found.expires_at > now and not Holder(found.host, found.pid).is_gone:
-                what = "another sync or replay" if lane is Lane.SYNC else "a replay, or what excludes one,"
+            if found and not self._is_free(found, now):
+                what = "another run" if lane is Lane.SYNC else "a replay, or what excludes one,"
                 raise BusyError(
-                    f"{what} of this source is running: {Holder(found.host, found.pid)}, since "
+                    f"{what} of this connection is going on: {Holder(found.host, found.pid)}, since "
                     f"{instants.to_text(found.since)}",
                     fix=_WAIT,
                 )
             fence = found.fence if found else 0
             row = {**me._asdict(), "fence": fence + 1, "since": now, "expires_at": now + int(self._seconds * 1_000_000)}
-            if self._put(name, fence, row):
+            if self._put(name, fence, found.expires_at if found else 0, row):
                 return Lease(self._engine, name, fence + 1, self._seconds)
 
-    def _put(self, name: str, fence: int, row: dict[str, object]) -> bool:
-        """Whether the row is now this one; False if somebody was quicker."""
+    def _put(self, name: str, fence: int, expires_at: int, row: dict[str, object]) -> bool:
+        """Whether the row is now this one; False if somebody was quicker, perhaps its holder who renewed it."""
         with suppress(sa.exc.IntegrityError), self._engine.begin() as connection:
             if not fence:
                 connection.execute(db.leases.insert().values(name=name, **row))
                 return True
-            here = sa.and_(db.leases.c.name == name, db.leases.c.fence == fence)
+            leases = db.leases.c
+            here = sa.and_(leases.name == name, leases.fence == fence, leases.expires_at == expires_at)
             return connection.execute(db.leases.update().where(here).values(**row)).rowcount == 1
         return False

@@ -63,14 +63,14 @@ class Token(NamedTuple):
     id: str
     name: str
     scope: Scope
-    made_by: str
+    made_by: str  # the user whose it is, also if another token of theirs made it
     created_at: int
     used_at: int | None
 
 
 def _used_up() -> SignInRefusedError:
     return SignInRefusedError(
-        "this link was used already, or is older than a day", fix="ask an administrator for another"
+        "this link was used already, was taken back, or is older than a day", fix="ask an administrator for another"
     )
 
 
@@ -142,15 +142,20 @@ class People:
             beyond = [scope.value for scope in Scope if not role.allows(scope)]
             theirs = sa.and_(tables.tokens.c.made_by == name, tables.tokens.c.scope.in_(beyond))
             connection.execute(tables.tokens.delete().where(theirs))
+            connection.execute(tables.invitations.delete().where(tables.invitations.c.role.in_(beyond)))
         return next(user for user in self.users() if user.name == name)
 
     def remove(self, name: str) -> None:
-        """Let somebody sign in no more, nor any program with a token that they made."""
+        """Let somebody sign in no more, nor any program with a token of theirs, nor anybody by a link from before.
+
+        Whose a link is, is not known: it may be one that they kept to come back.
+        """
         self._refuse_if_unknown(name)
         self._refuse_without_admin(name)
         with self._engine.begin() as connection:
             connection.execute(tables.sessions.delete().where(tables.sessions.c.user_name == name))
             connection.execute(tables.tokens.delete().where(tables.tokens.c.made_by == name))
+            connection.execute(tables.invitations.delete())
             connection.execute(tables.users.delete().where(tables.users.c.name == name))
 
     def _refuse_if_unknown(self, name: str) -> None:

@@ -1,5 +1,6 @@
 """Tracking plans with all their versions, and how sources enforce them."""
 
+import re
 import secrets
 from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
@@ -9,7 +10,7 @@ import sqlalchemy as sa
 
 from eventlake.control import policy_tables as tables
 from eventlake.control.sources import Source
-from eventlake.control.transformations import TransformationList
+from eventlake.control.transformations import RESTORE, TransformationList
 from eventlake.errors import InvalidSettingsError, NotFoundError
 from eventlake.policies import plan as plans
 from eventlake.policies.enforcement import Enforcement
@@ -31,7 +32,9 @@ class KnownPlan(NamedTuple):
     version: int
     saved_at: int
     saved_by: str
+    created_at: int
     rules: int
+    description: str
     source_ids: tuple[str, ...]
 
 
@@ -49,7 +52,7 @@ class Plans:
 
     def all(self) -> list[KnownPlan]:
         query = (
-            sa.select(tables.plans.c.id, tables.plans.c.name, *_saved())
+            sa.select(tables.plans.c.id, tables.plans.c.name, tables.plans.c.created_at, *_saved())
             .join(tables.plan_versions, _newest())
             .order_by(tables.plans.c.name)
         )
@@ -59,12 +62,12 @@ class Plans:
         sources: dict[str, list[str]] = {}
         for source_id, plan_id in found:
             sources.setdefault(plan_id, []).append(source_id)
-        return [
-            KnownPlan(
-                plan_id, name, version, at, by, len(_read(content).rules), tuple(sorted(sources.get(plan_id, ())))
-            )
-            for plan_id, name, version, at, by, content in rows
-        ]
+        known = []
+        for row in rows:
+            plan, of = _read(row.content), tuple(sorted(sources.get(row.id, ())))
+            saved = (row.id, row.name, row.version, row.saved_at, row.saved_by, row.created_at)
+            known.append(KnownPlan(*saved, len(plan.rules), plan.description, of))
+        return known
 
     def get(self, name: str, version: int | None = None) -> Plan:
         """A plan by its name or id, as it is now or was in some version."""
@@ -93,22 +96,22 @@ class Plans:
         return found
 
     def save(self, plan: Plan, by: str = "") -> PlanVersion:
-        """Keep a plan: a new one, or the next version of the one with its name, if it differs from it."""
+        """Keep a plan: a new one, or the next version of the one with its id or name, if it differs from it."""
         content = plans.encoded(msgspec.structs.replace(plan, id=""))
-        at = self._now()
+        at, table = self._now(), tables.plans.c
         with self._engine.begin() as connection:
-            known = connection.execute(
-                sa.select(tables.plans.c.id, *_saved())
-                .join(tables.plan_versions, _newest())
-                .where(tables.plans.c.name == plan.name)
-            ).first()
+            query = sa.select(table.id, table.name, *_saved()).join(tables.plan_versions, _newest())
+            named = connection.execute(query.where(table.name == plan.name)).first()
+            known = (plan.id and connection.execute(query.where(table.id == plan.id)).first()) or named
+            if named and known and named.id != known.id:
+                raise InvalidSettingsError(f"another plan is called {plan.name!r}", fix="choose another name")
             if known is not None and bytes(known.content) == content:
                 return PlanVersion(known.version, known.saved_at, known.saved_by)
             version = known.version + 1 if known else 1
-            plan_id = known.id if known else f"tp_{secrets.token_hex(12)}"
+            plan_id = known.id if known else plan.id or f"tp_{secrets.token_hex(12)}"
             if known:
-                mine = tables.plans.c.id == plan_id
-                connection.execute(tables.plans.update().where(mine).values(version=version))
+                mine = tables.plans.update().where(table.id == plan_id)
+                connection.execute(mine.values(version=version, name=plan.name))
             else:
                 row = {"id": plan_id, "name": plan.name, "version": version, "created_at": at}
                 connection.execute(tables.plans.insert().values(**row))
@@ -146,6 +149,10 @@ class Plans:
         """Change how a source enforces its plan: `track.allowUnplannedEvents` = `false`."""
         plan_id, enforcement = self._of_source(source_id)
         changed = with_changes(enforcement, changes)
+        if source_id in (changed.forwarding_violations_to, changed.forwarding_blocked_events_to):
+            raise InvalidSettingsError(
+                "a source cannot forward to itself", fix="choose another source for what is not as planned"
+            )
         self._set(source_id, plan_id, changed)
         return changed
 
@@ -153,10 +160,10 @@ class Plans:
         """Let a source have what a lake says it had."""
         plan, source_id = document.plan, document.source_id
         if plan is not None:
-            self.save(plan, "restore")
+            self.save(plan, RESTORE)
         self._set(source_id, self.get(plan.name).id if plan else None, document.enforcement)
         for one in document.transformations:
-            self.transformations.save(source_id, one, "restore")
+            self.transformations.save(source_id, one, RESTORE)
 
     def _of_source(self, source_id: str) -> tuple[str | None, Enforcement]:
         table = tables.source_plans.c
@@ -176,6 +183,11 @@ class Plans:
         known = ", ".join(plan.name for plan in self.all()) or "none"
         what = f"version {version} of the plan {name!r}" if version is not None else f"plan {name!r}"
         return NotFoundError(f"there is no {what}", fix=f"there are: {known}; `eventlake plan import` makes one")
+
+
+def slug_of(name: str) -> str:
+    """A plan's name for addresses, as Segment's API has it."""
+    return "-".join(re.findall(r"[a-z0-9]+", name.lower()))
 
 
 def with_changes(enforcement: Enforcement, changes: Mapping[str, str]) -> Enforcement:

@@ -71,34 +71,31 @@ class Regulations:
     ) -> Regulation:
         """Do what is asked for, at once. Nothing is deleted: what is in the lake goes with a replay."""
         begun = self._now()
-        status = self._carried_out(kind, subject_type, subjects, source_id, by)
-        made = Regulation(
-            f"reg_{secrets.token_hex(12)}",
-            kind,
-            subject_type,
-            len(subjects),
-            source_id,
-            status,
-            begun,
-            self._now(),
-            by,
-        )
-        with self._engine.begin() as connection:
+        with self._engine.begin() as connection:  # nobody is suppressed of whom nothing was asked, nor the other way
+            status = self._carried_out(connection, kind, subject_type, subjects, source_id, by)
+            asked = (f"reg_{secrets.token_hex(12)}", kind, subject_type, len(subjects), source_id)
+            made = Regulation(*asked, status, begun, self._now(), by)
             connection.execute(tables.regulations.insert().values(**made._asdict()))
         return made
 
     def _carried_out(
-        self, kind: RegulationType, subject_type: SubjectType, subjects: Sequence[str], source_id: str, by: str
+        self,
+        connection: sa.Connection,
+        kind: RegulationType,
+        subject_type: SubjectType,
+        subjects: Sequence[str],
+        source_id: str,
+        by: str,
     ) -> Status:
         path = _PATHS.get(subject_type)
         if path is None:
             return Status.INVALID  # there are no objects in a lake of events
         if kind is RegulationType.UNSUPPRESS:
-            self._suppressions.remove(subjects, path, source_id)
+            self._suppressions.remove_within(connection, subjects, path, source_id)
             return Status.FINISHED
         if kind not in _SUPPRESSING:
             return Status.NOT_SUPPORTED
-        self._suppressions.add(subjects, path, source_id, by)
+        self._suppressions.add_within(connection, subjects, path, source_id, by)
         return Status.FINISHED if kind is RegulationType.SUPPRESS_ONLY else Status.PARTIAL_SUCCESS
 
     def latest(self, limit: int = 100) -> list[Regulation]:

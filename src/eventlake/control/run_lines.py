@@ -41,6 +41,7 @@ class RunLine(NamedTuple):
     rescued: int | None = None
     partial: bool = False  # some raw files could not be read
     error_code: str | None = None
+    fix: str | None = None  # what to do about the error
     notices: list[str] | None = None  # and, of a run that failed, the error
     steps: list[list[Any]] | None = None  # those that were begun: name, and when
     done: int = 0  # tasks of the step
@@ -61,6 +62,13 @@ class RunLine(NamedTuple):
         return Counts(*(getattr(self, name) or 0 for name in Counts._fields))
 
 
+class LastLoaded(NamedTuple):
+    """When the last sync ended that loaded something; or, if none ever did, when the connection was made."""
+
+    at: int
+    ever: bool
+
+
 def told_by(report: list[dict[str, Any]] | None) -> dict[str, Any]:
     """What is kept of a report beside it, for lists and sums over many runs."""
     head = report[0] if report else {}
@@ -70,9 +78,13 @@ def told_by(report: list[dict[str, Any]] | None) -> dict[str, Any]:
         **{name: books.get(name) for name in db.COUNTS},
         "partial": bool(head.get("failed_files")),
         "error_code": head.get("error_code"),
+        "fix": head.get("fix"),
         "notices": notices or None,
     }
 
+
+Connections = Collection[tuple[str, str]]
+"""By source id and lake."""
 
 _LINE = [db.runs.c[name] for name in RunLine._fields]
 STOPPED = (CancelledError.code, GivenUpError.code)  # the codes of runs that did not fail by themselves
@@ -81,6 +93,11 @@ _NOT_STOPPED = sa.func.coalesce(db.runs.c.error_code, "").not_in(STOPPED)
 
 def _of(source_id: str, lake: str) -> tuple[sa.ColumnElement[bool], ...]:
     return db.runs.c.source_id == source_id, db.runs.c.lake == lake
+
+
+def _among(connections: Connections | None) -> list[sa.ColumnElement[bool]]:
+    here = sa.tuple_(db.connections.c.source_id, db.connections.c.lake)
+    return [] if connections is None else [here.in_(list(connections))]
 
 
 class RunLines:
@@ -98,12 +115,19 @@ class RunLines:
         before: str | None = None,
         status: str | None = None,
         kinds: Collection[str] = (),
+        begun: tuple[int, int] | None = None,
+        having: str | None = None,
     ) -> list[RunLine]:
-        """The newest runs without their reports, newest first; those before a run."""
+        """The newest runs without their reports, newest first; those before a run.
+
+        Of those, the ones that began in a period, or that counted something, like `duplicates`.
+        """
         wanted = [db.runs.c.source_id == source_id] if source_id else []
         wanted += [db.runs.c.run_id < before] if before else []
         wanted += [db.runs.c.status == status] if status else []
         wanted += [db.runs.c.kind.in_(kinds)] if kinds else []
+        wanted += [db.runs.c.started_at >= begun[0], db.runs.c.started_at < begun[1]] if begun else []
+        wanted += [db.runs.c[having] > 0] if having else []
         return self._lines(limit, *wanted)
 
     def _lines(self, limit: int | None, *conditions: sa.ColumnElement[bool]) -> list[RunLine]:
@@ -150,15 +174,20 @@ class RunLines:
         """The sync that was begun last."""
         return next(iter(self._lines(1, *_of(source_id, lake), db.runs.c.kind == "sync")), None)
 
-    def last_of_each(self, *, status: str | None = None) -> dict[tuple[str, str], RunLine]:
-        """The sync of each connection that was begun last, or the last with a status: (source id, lake) → run."""
+    def last_of_each(
+        self, *, status: str | None = None, among: Connections | None = None
+    ) -> dict[tuple[str, str], RunLine]:
+        """The sync of each connection that was begun last, or the last with a status: (source id, lake) → run.
+
+        Of all connections, or of some. To find that one has no run with a status, all its runs are looked at.
+        """
         table, of = db.runs.c, db.connections.c
         wanted = [table.kind == "sync", table.source_id == of.source_id, table.lake == of.lake]
         wanted += [table.status == status] if status else []
         newest = sa.select(table.run_id).where(*self._here(), *wanted).order_by(table.run_id.desc()).limit(1)
         with self._engine.connect() as connection:  # one look at an index for each connection, however many runs
             of_each = sa.select(newest.correlate(db.connections).scalar_subquery()).select_from(db.connections)
-            rows = connection.execute(of_each).scalars()
+            rows = connection.execute(of_each.where(*_among(among))).scalars()
             ids = [run_id for run_id in rows if run_id is not None]
         found = [
             run
@@ -167,7 +196,7 @@ class RunLines:
         ]
         return {(run.source_id, run.lake): run for run in found}
 
-    def failures_of_each(self) -> dict[tuple[str, str], int]:
+    def failures_of_each(self, *, among: Connections | None = None) -> dict[tuple[str, str], int]:
         """How many of the last syncs of each connection failed in a row, without those that somebody stopped."""
         of, table = db.connections.c, db.runs.c
         syncs = (table.source_id == of.source_id, table.lake == of.lake, table.kind == "sync")
@@ -176,7 +205,7 @@ class RunLines:
         failed = sa.select(sa.func.count()).where(*syncs, table.run_id > since, table.status == "failed", _NOT_STOPPED)
         query = sa.select(of.source_id, of.lake, failed.correlate(db.connections).scalar_subquery())
         with self._engine.connect() as connection:
-            rows = connection.execute(query.select_from(db.connections)).all()
+            rows = connection.execute(query.select_from(db.connections).where(*_among(among))).all()
         return {(row[0], row[1]): int(row[2]) for row in rows}
 
     def failures_until(self, run: RunLine) -> int:
@@ -193,13 +222,15 @@ class RunLines:
         found = self._lines(None, db.runs.c.finished_at > moment)
         return sorted(found, key=lambda run: (run.finished_at or 0, run.run_id))
 
-    def last_loaded(self) -> dict[tuple[str, str], int]:
-        """When a sync of each connection last loaded something: (source id, lake) → when it began."""
-        table = db.runs.c
-        query = sa.select(table.source_id, table.lake, sa.func.max(table.started_at)).where(*self._here())
-        query = query.where(table.kind == "sync", table.loaded > 0).group_by(table.source_id, table.lake)
+    def last_loaded(self) -> dict[tuple[str, str], LastLoaded]:
+        """When something of each connection was last loaded: (source id, lake) → that."""
+        table, of = db.runs.c, db.connections.c
+        on = sa.and_(table.source_id == of.source_id, table.lake == of.lake, table.kind == "sync", table.loaded > 0)
+        query = sa.select(of.source_id, of.lake, of.created_at, sa.func.max(table.finished_at)).where(*self._here())
+        query = query.select_from(sa.outerjoin(db.connections, db.runs, on))
         with self._engine.connect() as connection:
-            return {(row[0], row[1]): int(row[2]) for row in connection.execute(query)}
+            rows = connection.execute(query.group_by(of.source_id, of.lake, of.created_at)).all()
+        return {(row[0], row[1]): LastLoaded(row[3] or row[2], row[3] is not None) for row in rows}
 
     def ask_to_stop(self, run_id: str) -> bool:
         """Let a run end when it next tells how far it is; False if it has ended."""

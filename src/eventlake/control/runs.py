@@ -59,6 +59,12 @@ class History(RunLines):
         with self._engine.connect() as connection:
             return set(connection.execute(query).scalars())
 
+    def adoptions(self, source_id: str) -> set[str]:
+        """The ids of the runs that took tables over for a source."""
+        is_one = sa.and_(db.runs.c.source_id == source_id, db.runs.c.kind == "adopt", db.runs.c.status == "finished")
+        with self._engine.connect() as connection:
+            return set(connection.scalars(sa.select(db.runs.c.run_id).where(*self._here(), is_one)))
+
     def any_finished(self) -> bool:
         query = sa.select(db.runs.c.run_id).where(*self._here(), db.runs.c.status == "finished").limit(1)
         with self._engine.connect() as connection:

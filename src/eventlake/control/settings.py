@@ -1,10 +1,12 @@
 """The settings of a connection: how the events of a source become tables of a lake. Each dialect has its own."""
 
 from abc import abstractmethod
+from difflib import get_close_matches
 from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, field_validator
 
+from eventlake.control import segment_names
 from eventlake.control.policy_settings import PolicySettings
 from eventlake.control.schedule_settings import ScheduleSettings
 from eventlake.errors import InvalidSettingsError
@@ -16,8 +18,12 @@ from eventlake.schema import declared, rudder_names
 from eventlake.schema.declared import TypeRules
 from eventlake.schema.names import database_name
 from eventlake.schema.rudder_columns import STANDARD_COLUMNS
+from eventlake.settings.runners import CLUSTER_ID
+from eventlake.settings.words import in_words, matching
 
-_NAME = r"^[a-z][a-z0-9_]*$"
+_A_NAME = "a name of a-z, 0-9 and _ that begins with a letter"
+Name = Annotated[str, matching(r"[a-z][a-z0-9_]*", _A_NAME)]
+NameOrNone = Annotated[str, matching(r"([a-z][a-z0-9_]*)?", f"{_A_NAME}, or empty")]
 
 
 def _words(value: Any) -> Any:
@@ -56,6 +62,9 @@ class ConnectionSettings(ScheduleSettings, PolicySettings):
         True,
         description="Keep the original of numbers rounded to six decimals and of times cut to microseconds.",
     )
+    emr_cluster_id: Annotated[str, matching(rf"({CLUSTER_ID})?", "the id of an EMR cluster, or empty")] = Field(
+        "", description="EMR cluster that takes the steps of this source; empty: that of the lake."
+    )
     types: str = Field(
         "",
         max_length=100_000,
@@ -77,6 +86,11 @@ class ConnectionSettings(ScheduleSettings, PolicySettings):
         return ""
 
     @property
+    def warehouse(self) -> str:
+        """The database of views with the tables of a warehouse; empty if there is none."""
+        return ""
+
+    @property
     @abstractmethod
     def layout(self) -> str:
         """How folders are laid out by time, as people write it."""
@@ -87,10 +101,9 @@ class ConnectionSettings(ScheduleSettings, PolicySettings):
 
 
 class _SegmentNames(BaseModel):
-    database: str = Field(pattern=_NAME, max_length=200, description="Database that holds the source's tables.")
-    table_prefix: str = Field(
+    database: Name = Field(max_length=200, description="Database that holds the source's tables.")
+    table_prefix: NameOrNone = Field(
         "",
-        pattern=r"^([a-z][a-z0-9_]*)?$",
         max_length=50,
         description="Put before every table name, with an underscore.",
     )
@@ -100,8 +113,14 @@ class _SegmentNames(BaseModel):
     )
     partition_by_slug: bool = Field(False, description="Name the source's folder by its slug instead of its id.")
     table_naming: TableNaming = Field(
-        TableNaming.PREFIXED, description="prefixed: track_order_completed; plain: order_completed."
+        TableNaming.PREFIXED,
+        description="prefixed: track_order_completed; plain: order_completed; plural: tracks_order_completed, pages.",
     )
+
+    @field_validator("table_prefix", mode="before")
+    @classmethod
+    def _in_small_letters(cls, text: Any) -> Any:
+        return text.lower() if isinstance(text, str) else text
 
 
 class SegmentSettings(ConnectionSettings, _SegmentNames):
@@ -119,6 +138,11 @@ class SegmentSettings(ConnectionSettings, _SegmentNames):
     casts: Literal["best_effort", "exact"] = Field(
         "best_effort", description="best_effort: a value of another kind than its column is read as plainly meant."
     )
+    warehouse_database: NameOrNone = Field(
+        "",
+        max_length=200,
+        description="Database with views like the tables of Segment's warehouses: tracks, users, …; empty: none.",
+    )
 
     @property
     def type_rules(self) -> TypeRules:
@@ -127,6 +151,10 @@ class SegmentSettings(ConnectionSettings, _SegmentNames):
     @property
     def prefix(self) -> str:
         return self.table_prefix
+
+    @property
+    def warehouse(self) -> str:
+        return self.warehouse_database
 
     @property
     def layout(self) -> str:
@@ -144,10 +172,12 @@ class SegmentSettings(ConnectionSettings, _SegmentNames):
         )
 
 
+Namespace = Annotated[str, matching(r"[a-z_][a-z0-9_]*", "a name of a-z, 0-9 and _ that begins with a letter or _")]
+
+
 class _RudderStackNames(BaseModel):
-    namespace: str = Field(
-        max_length=64,
-        pattern=r"^[a-z_][a-z0-9_]*$",
+    namespace: Namespace = Field(
+        max_length=rudder_names.MAX_NAMESPACE_LENGTH,
         description="Database and folder of the source's tables; in RudderStack's form, not beginning with pg_.",
     )
     time_window_layout: str = Field(
@@ -229,7 +259,7 @@ def settings_of(dialect: str) -> type[ConnectionSettings]:
 def default_settings(dialect: str, slug: str, name: str) -> ConnectionSettings:
     """The settings of a new connection of a source."""
     namespace = rudder_names.namespace(name)
-    namespace = (f"source_{namespace}" if namespace.startswith("pg_") else namespace)[:64]
+    namespace = rudder_names.namespace(f"source_{namespace}") if namespace.startswith("pg_") else namespace
     database = database_name(slug) if dialect == "segment" else namespace
     return settings_of(dialect).model_validate({settings_of(dialect).names_database: database})
 
@@ -242,6 +272,8 @@ def as_stored(values: dict[str, Any]) -> ConnectionSettings:
 
 def changed(current: ConnectionSettings, changes: dict[str, str]) -> ConnectionSettings:
     """The settings with some values replaced. Raises InvalidSettingsError that says what is allowed."""
+    if isinstance(current, SegmentSettings):
+        changes = segment_names.translated(changes)
     try:
         return type(current).model_validate({**current.model_dump(), **changes})
     except ValidationError as error:
@@ -249,17 +281,18 @@ def changed(current: ConnectionSettings, changes: dict[str, str]) -> ConnectionS
 
 
 def _explained(error: ValidationError, kind: type[ConnectionSettings]) -> InvalidSettingsError:
-    problems, fields = [], {}
+    problems, meanings, fields = [], [], {}
     for detail in error.errors():
         name = str(detail["loc"][0])
         if detail["type"] == "extra_forbidden":
+            near = get_close_matches(name, list(kind.model_fields), 1)
             return InvalidSettingsError(
-                f"there is no setting {name!r}",
+                f"there is no setting {name!r}{f'; perhaps {near[0]}' if near else ''}",
                 fix=f"use one of {', '.join(kind.model_fields)}",
                 fields={name: "there is no such setting"},
             )
-        description = kind.model_fields[name].description
-        what = detail["msg"].removeprefix("Value error, ")
-        problems.append(f"{name}={detail['input']!r} is not allowed: {what} ({description})")
+        what = in_words(detail["type"], detail.get("ctx", {}), detail["msg"])
+        problems.append(f"{name}={detail['input']!r} is not allowed: {what}")
+        meanings.append(f"{name} is: {kind.model_fields[name].description}")
         fields[name] = what
-    return InvalidSettingsError("; ".join(problems), fix="choose an allowed value", fields=fields)
+    return InvalidSettingsError("; ".join(problems), fix=f"give another value. {' '.join(meanings)}", fields=fields)

@@ -42,9 +42,10 @@ def key_hash(key: str) -> str:
 class Sources:
     """The sources that a workspace database knows."""
 
-    def __init__(self, engine: sa.Engine, now: Callable[[], int]) -> None:
+    def __init__(self, engine: sa.Engine, now: Callable[[], int], after_change: Callable[[str], None]) -> None:
         self._engine = engine
         self._now = now
+        self._after_change = after_change  # of a source with this id
 
     def all(self) -> list[Source]:
         with self._engine.connect() as connection:
@@ -130,9 +131,17 @@ class Sources:
             rows = connection.execute(sa.select(db.write_keys.c.key_hash, db.write_keys.c.source_id)).all()
         return {row.key_hash: sources[row.source_id] for row in rows if row.source_id in sources}
 
+    def of_records(self) -> frozenset[str]:
+        """The ids of sources that send records of a cloud application, as one of their connections says."""
+        query = sa.select(db.connections.c.source_id, db.connections.c.settings).where(db.connections.c.connected)
+        with self._engine.connect() as connection:
+            rows = connection.execute(query).all()
+        return frozenset(row.source_id for row in rows if row.settings.get("source_category") == "cloud")
+
     def enable(self, slug: str, enabled: bool) -> Source:
         """Let the collector take events of a source, or refuse them. What is archived is loaded all the same."""
         source = self.get(slug)._replace(enabled=enabled)
         with self._engine.begin() as connection:
             connection.execute(db.sources.update().where(db.sources.c.id == source.id).values(enabled=enabled))
+        self._after_change(source.id)
         return source

@@ -1,24 +1,23 @@
 """The list of subjects that must not be in the lake. Every change of it gives it another version."""
 
-import itertools
 import re
-from collections.abc import Callable, Iterable, Iterator
-from typing import Any, NamedTuple, TypeVar
+from array import array
+from collections.abc import Callable, Iterable
+from functools import reduce
+from typing import Any, NamedTuple
 
+import numpy as np
 import sqlalchemy as sa
-from sqlalchemy.dialects.postgresql import insert as insert_on_postgres
-from sqlalchemy.dialects.sqlite import insert as insert_on_sqlite
+from sqlalchemy.dialects import postgresql, sqlite
 
 from eventlake.control import policy_tables as tables
+from eventlake.control.in_order import Entry, in_order, some_at_once
 from eventlake.errors import InvalidSettingsError
-from eventlake.events.suppression import Path, Subjects, Suppressed, check_of, subject_hash
-
-Item = TypeVar("Item")
+from eventlake.events.suppression import LONGEST_PATH, NOBODY, Path, Subjects, Suppressed, subject_hash
 
 ALL_SOURCES = ""
 _CHANGES, _REMOVALS = "suppressions", "suppressions removed"  # what is counted
-_AT_ONCE = 5000
-LONGEST_SUBJECT = 4096  # bytes
+_READ_AT_ONCE = 50_000
 _KEY = re.compile(r"(?:[^.\\]|\\.)+")
 
 
@@ -40,7 +39,7 @@ class Total(NamedTuple):
 def keys_of(path: str) -> Path:
     """The keys of a path with dots between them. Raises InvalidSettingsError for what is no path."""
     keys = _KEY.findall(path)
-    if not keys or ".".join(keys) != path or len(keys) > 20:
+    if not keys or ".".join(keys) != path or len(keys) > LONGEST_PATH:
         raise InvalidSettingsError(
             f"{path!r} is not a path",
             fix=r"use userId, anonymousId, or keys with dots between them: traits.email; a dot in a key is \.",
@@ -54,54 +53,60 @@ class Suppressions:
         self._now = now
 
     def add(self, subjects: Iterable[str], path: str = "userId", source_id: str = ALL_SOURCES, by: str = "") -> int:
-        """Suppress some subjects; how many were not on the list."""
-        keys_of(path)
-        rows = (
-            {
-                "path": path,
-                "hash": subject_hash(subject),
-                "check": check_of(subject.encode("utf-8", "surrogatepass")),
-                "subject": subject,
-            }
-            for subject in map(_checked, subjects)
-        )
-        with self._engine.begin() as connection:
-            return self._insert(connection, rows, source_id, by)
+        """Suppress some subjects; how many were not on the list.
 
-    def _insert(self, connection: sa.Connection, rows: Iterable[dict[str, Any]], source_id: str, by: str) -> int:
-        insert = insert_on_postgres if self._engine.dialect.name == "postgresql" else insert_on_sqlite
-        before = self._count(connection)
-        for some in _batches(rows, _AT_ONCE):
-            whole = [{**row, "source_id": source_id, "added_at": self._now(), "added_by": by} for row in some]
-            connection.execute(insert(tables.suppressions).on_conflict_do_nothing(), whole)
-        added = self._count(connection) - before
+        They are written some at a time: others may write meanwhile, and if it breaks off, it may be done again.
+        """
+        written, added = _written(keys_of(path)), 0
+        for some in in_order(subjects):
+            with self._engine.begin() as connection:
+                added += self._insert(connection, [_row(one, written) for one in some], source_id, by)
+        return added
+
+    def add_within(self, connection: sa.Connection, subjects: Iterable[str], path: str, source_id: str, by: str) -> int:
+        """The same within a transaction; for a few."""
+        rows = [_row(one, _written(keys_of(path))) for some in in_order(subjects) for one in some]
+        return self._insert(connection, rows, source_id, by)
+
+    def _insert(self, connection: sa.Connection, rows: list[dict[str, Any]], source_id: str, by: str) -> int:
+        if not rows:
+            return 0
+        _begin(connection)
+        # Later than all before, whatever the clock says: whoever knows the list up to some time needs only what is new.
+        at = max(self._now(), self._last_added(connection) + 1)
+        whole = [{**row, "source_id": source_id, "added_at": at, "added_by": by} for row in rows]
+        options = {"preserve_rowcount": True}
+        added = connection.execute(_if_new(connection, tables.suppressions), whole, execution_options=options).rowcount
         if added:
             _grow(connection)
         return added
 
     def restore(self, source_id: str, known: Suppressed) -> int:
         """Suppress subjects of a source of which only hashes are known; how many were not on the list."""
-        rows = (
-            {"path": ".".join(map(_escaped, path)), "hash": found, "check": check, "subject": None}
-            for path, some in known.subjects.items()
-            for found, check in some.entries()
-        )
-        with self._engine.begin() as connection:
-            return self._insert(connection, rows, source_id, "restore")
+        added = 0
+        for path, subjects in known.subjects.items():
+            for some in some_at_once(subjects.entries()):
+                rows = [{"path": _written(path), "hash": found, "check": one, "subject": None} for found, one in some]
+                with self._engine.begin() as connection:
+                    added += self._insert(connection, rows, source_id, "restore")
+        return added
 
     def remove(self, subjects: Iterable[str], path: str = "userId", source_id: str = ALL_SOURCES) -> int:
         """Let some subjects in again; how many were on the list."""
-        table, removed = tables.suppressions, 0
         with self._engine.begin() as connection:
-            for some in _batches(dict.fromkeys(subjects), 500):
-                mine = (table.c.source_id == source_id, table.c.path == path)
-                gone = connection.execute(
-                    table.delete().where(*mine, table.c.hash.in_([subject_hash(subject) for subject in some]))
-                )
-                removed += gone.rowcount
-            if removed:
-                _grow(connection)
-                _grow(connection, _REMOVALS)
+            return self.remove_within(connection, subjects, path, source_id)
+
+    def remove_within(self, connection: sa.Connection, subjects: Iterable[str], path: str, source_id: str) -> int:
+        """The same within a transaction."""
+        table, removed = tables.suppressions, 0
+        mine = (table.c.source_id == source_id, table.c.path == _written(keys_of(path)))
+        _begin(connection)
+        for some in some_at_once(dict.fromkeys(subjects), 500):
+            hashes = [subject_hash(subject) for subject in some]
+            removed += connection.execute(table.delete().where(*mine, table.c.hash.in_(hashes))).rowcount
+        if removed:
+            _grow(connection)
+            _grow(connection, _REMOVALS)
         return removed
 
     def latest(self, limit: int = 100, *, skip: int = 0) -> list[Suppression]:
@@ -114,11 +119,7 @@ class Suppressions:
 
     def count(self) -> int:
         with self._engine.connect() as connection:
-            return self._count(connection)
-
-    @staticmethod
-    def _count(connection: sa.Connection) -> int:
-        return int(connection.execute(sa.select(sa.func.count()).select_from(tables.suppressions)).scalar_one())
+            return int(connection.scalar(sa.select(sa.func.count()).select_from(tables.suppressions)) or 0)
 
     def version(self) -> int:
         """Another number after every change; 0 if there never was one."""
@@ -143,7 +144,7 @@ class Suppressions:
 
     def sources_of(self, subject: str, path: str) -> list[str]:
         """The sources in which somebody is suppressed; empty for all."""
-        keys_of(path)
+        path = _written(keys_of(path))
         table = tables.suppressions
         query = sa.select(table.c.source_id).where(table.c.path == path, table.c.hash == subject_hash(subject))
         with self._engine.connect() as connection:
@@ -152,35 +153,68 @@ class Suppressions:
     def last_added(self) -> int:
         """When somebody was added last, of those who are on the list."""
         with self._engine.connect() as connection:
-            return int(connection.scalar(sa.select(sa.func.max(tables.suppressions.c.added_at))) or 0)
+            return self._last_added(connection)
+
+    @staticmethod
+    def _last_added(connection: sa.Connection) -> int:
+        return int(connection.scalar(sa.select(sa.func.max(tables.suppressions.c.added_at))) or 0)
 
     def of_source(self, source_id: str) -> Suppressed:
         """The subjects that are suppressed in a source, or in all."""
-        table = tables.suppressions
-        rows = self._rows(table.c.source_id.in_([source_id, ALL_SOURCES]), by=(table.c.path,))
-        return _suppressed(rows)
+        found = self._read(tables.suppressions.c.source_id.in_([source_id, ALL_SOURCES])).values()
+        return reduce(Suppressed.joined, found, NOBODY)
 
-    def added_since(self, time: int, until: int | None = None) -> tuple[int, dict[str, Suppressed]]:
-        """How many were added after a time, and who they are, by source."""
-        table = tables.suppressions
-        within = sa.and_(table.c.added_at > time, table.c.added_at <= until if until is not None else sa.true())
-        rows = list(self._rows(within, by=(table.c.source_id, table.c.path)))
-        found = itertools.groupby(rows, key=lambda row: str(row.source_id))
-        return len(rows), {source_id: _suppressed(some) for source_id, some in found}
+    def added_since(self, time: int) -> dict[str, Suppressed]:
+        """Who was added after a time, by source; of time 0, everybody."""
+        return self._read(tables.suppressions.c.added_at > time if time else sa.true())
 
-    def _rows(self, wanted: sa.ColumnElement[bool], by: tuple[sa.ColumnElement[str], ...]) -> Iterator[Any]:
-        table = tables.suppressions
-        query = sa.select(table.c.source_id, table.c.path, table.c.hash, table.c.check).where(wanted).order_by(*by)
+    def _read(self, wanted: sa.ColumnElement[bool]) -> dict[str, Suppressed]:
+        table = tables.suppressions.c
+        # In no order: to put them in one, SQLite would read all that there are.
+        query = sa.select(table.source_id, table.path, table.hash, table.check).where(wanted)
+        found: dict[str, dict[str, _Gathered]] = {}
         with self._engine.connect() as connection:
-            yield from connection.execute(query.execution_options(yield_per=50_000))
+            for source_id, path, one, check in connection.execute(query.execution_options(yield_per=_READ_AT_ONCE)):
+                found.setdefault(source_id, {}).setdefault(path, _Gathered()).add(one, check)
+        return {
+            source_id: Suppressed({keys_of(path): some.subjects() for path, some in by_path.items()})
+            for source_id, by_path in found.items()
+        }
 
 
-def _suppressed(rows: Iterable[Any]) -> Suppressed:
-    """From rows in the order of their paths."""
-    by_path = itertools.groupby(rows, key=lambda row: str(row.path))
-    return Suppressed(
-        {keys_of(path): Subjects.of((bytes(row.hash), row.check) for row in some) for path, some in by_path}
-    )
+class _Gathered:
+    """Subjects that are being read, in little room."""
+
+    def __init__(self) -> None:
+        self._hashes = bytearray()
+        self._sums = array("I")
+
+    def add(self, found: bytes, check: int) -> None:
+        self._hashes += found
+        self._sums.append(check)
+
+    def subjects(self) -> Subjects:
+        return Subjects.of_arrays(bytes(self._hashes), np.array(self._sums, np.uint32))
+
+
+def _row(entry: Entry, path: str) -> dict[str, Any]:
+    return {**entry._asdict(), "path": path}
+
+
+def _begin(connection: sa.Connection) -> None:
+    """Wait until nobody else changes the list."""
+    table = tables.policy_versions
+    mine = table.update().where(table.c.name == _CHANGES).values(version=table.c.version)
+    if not connection.execute(mine).rowcount:
+        connection.execute(_if_new(connection, table), {"name": _CHANGES, "version": 0})
+        connection.execute(mine)
+
+
+def _if_new(connection: sa.Connection, table: sa.Table) -> postgresql.Insert | sqlite.Insert:
+    """Insert what is not there."""
+    if connection.dialect.name == "postgresql":
+        return postgresql.insert(table).on_conflict_do_nothing()
+    return sqlite.insert(table).on_conflict_do_nothing()
 
 
 def _grow(connection: sa.Connection, name: str = _CHANGES) -> None:
@@ -190,20 +224,6 @@ def _grow(connection: sa.Connection, name: str = _CHANGES) -> None:
         connection.execute(table.insert().values(name=name, version=1))
 
 
-def _batches(items: Iterable[Item], size: int) -> Iterator[list[Item]]:
-    left = iter(items)
-    while some := list(itertools.islice(left, size)):
-        yield some
-
-
-def _checked(subject: str) -> str:
-    if not subject or len(subject.encode("utf-8", "surrogatepass")) > LONGEST_SUBJECT or "\0" in subject:
-        raise InvalidSettingsError(
-            "a subject is empty, longer than 4,096 bytes, or has a null character",
-            fix="give the id of a user, or whatever the path leads to",
-        )
-    return subject
-
-
-def _escaped(key: str) -> str:
-    return re.sub(r"([.\\])", r"\\\1", key)
+def _written(path: Path) -> str:
+    """A path in the one way in which it is stored."""
+    return ".".join(re.sub(r"([.\\])", r"\\\1", key) for key in path)

@@ -9,9 +9,11 @@ import sqlalchemy as sa
 
 from eventlake.control import policy_tables as tables
 from eventlake.errors import InvalidSettingsError, NotFoundError
-from eventlake.policies.transformations import Transformation, TransformationError, Transformations
+from eventlake.policies.transformations import HIDDEN, Transformation, TransformationError, Transformations
 
 _table = tables.transformations
+
+RESTORE = "restore"  # who saves what a lake kept, which is without keys; nothing is loaded before they are given
 
 
 class TransformationList:
@@ -37,8 +39,13 @@ class TransformationList:
         """Keep a transformation: a new one, at the end, or one that takes the place of the one with its id or name."""
         made = told if isinstance(told, Transformation) else decoded(told)
         others = self.of_source(source_id)
-        before = next((one for one in others if made.id == one.id or made.name == one.name), None)
+        before = next((one for one in others if made.id == one.id), None)
+        named = next((one for one in others if made.name == one.name), None)
+        if before and named and before.id != named.id:
+            raise InvalidSettingsError(f"another transformation is called {made.name!r}", fix="choose another name")
+        before = before or named
         made = msgspec.structs.replace(made, id=before.id if before else f"tf_{secrets.token_hex(12)}")
+        made = made if by == RESTORE else _with_its_key(made, before)
         for one in others:
             if one.id != made.id and one.if_.strip() == made.if_.strip() and one.enabled and made.enabled:
                 raise InvalidSettingsError(
@@ -58,6 +65,15 @@ class TransformationList:
                 connection.execute(_table.insert().values(**place, **row))
         return made
 
+    def find(self, which: str) -> tuple[str, Transformation]:
+        """The source that has a transformation, and the transformation, by its id."""
+        query = sa.select(_table.c.source_id, _table.c.content).where(_table.c.id == which)
+        with self._engine.connect() as connection:
+            row = connection.execute(query).first()
+        if row is None:
+            raise NotFoundError(f"there is no transformation {which!r}", fix="GET /transformations lists them")
+        return row.source_id, msgspec.json.decode(row.content, type=Transformation)
+
     def remove(self, source_id: str, name: str) -> Transformation:
         gone = self.get(source_id, name)
         with self._engine.begin() as connection:
@@ -76,6 +92,16 @@ def decoded(told: Any) -> Transformation:
             f"not a transformation: {error}",
             fix='it needs at least {"name": …, "if": "event=\'X\'"}; see docs/plans.md',
         ) from error
+
+
+def _with_its_key(made: Transformation, before: Transformation | None) -> Transformation:
+    """With the key it has, if somebody sends back what they were shown, which is without it."""
+    hashes, old = made.hash_properties_configuration, before and before.hash_properties_configuration
+    if hashes is None or hashes.key != HIDDEN:
+        return made
+    if not old or old.key in (None, "", HIDDEN):
+        raise InvalidSettingsError(f"{made.name}: a key is missing", fix=f"write it where {HIDDEN} is")
+    return msgspec.structs.replace(made, hash_properties_configuration=msgspec.structs.replace(hashes, key=old.key))
 
 
 def _checked(made: Transformation) -> None:

@@ -7,16 +7,18 @@ order is taken by one of them.
 import threading
 import time
 import uuid
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import suppress
 from typing import NamedTuple
 
+from eventlake.archive import annexes
 from eventlake.archive import layout as archive
 from eventlake.collector.backlog import Backlog
 from eventlake.collector.options import Spool
 from eventlake.control.connections import Connection
-from eventlake.control.leases import Lane
+from eventlake.control.due import due_since
+from eventlake.control.leases import Lane, Leases
 from eventlake.control.orders import Order
 from eventlake.control.run_lines import RunLine
 from eventlake.errors import (
@@ -30,7 +32,6 @@ from eventlake.errors import (
 )
 from eventlake.library import Report, Workspace
 from eventlake.runners.base import Progress
-from eventlake.schedule.due import due_since
 from eventlake.schedule.ordered import carried_out
 from eventlake.timetable import SECOND
 
@@ -109,13 +110,10 @@ class Scheduler:
         for order in self._place.orders.to_do():
             if self._has_room:
                 self._begin_order(order, connections.get((order.source_id, order.lake)), now)
-        for connection in connections.values():
-            if self._has_room and connection.enabled:
-                try:
-                    self._begin_if_due(connection, now)
-                except EventLakeError as error:  # of this one: the others go on
-                    self._put_off((connection.source.id, connection.lake, "sync"))
-                    self._say_once(connection.name, f"{connection.name}: {error.problem}")
+        if self._has_room:
+            for connection, since in self._due(connections.values(), now):
+                if self._has_room:
+                    self._begin_sync(connection, since)
 
     @property
     def _has_room(self) -> bool:
@@ -141,39 +139,53 @@ class Scheduler:
 
     # Syncs that are due
 
-    def _begin_if_due(self, connection: Connection, now: int) -> None:
+    def _due(self, connections: Iterable[Connection], now: int) -> list[tuple[Connection, int]]:
+        """Whose sync is due, and since when; the one that has waited longest first, so that each has its turn."""
+        last, found = self._place.runs.last_of_each(), []
+        for connection in connections:
+            key = (connection.source.id, connection.lake, "sync")
+            if not connection.enabled or self._is_going(key) or now < self._not_before.get(key, 0):
+                continue
+            try:
+                since = self._due_since(connection, last.get(key[:2]), now)
+                if since is not None and self._is_held(connection):  # the collector would be asked for events in vain
+                    since = None
+                    self._put_off(key)
+            except EventLakeError as error:  # of this one: the others go on
+                since = None
+                self._put_off(key)
+                self._say_once(connection.name, f"{connection.name}: {error.problem}")
+            if since is not None:
+                found.append((connection, since))
+        return sorted(found, key=lambda one: one[1])
+
+    def _begin_sync(self, connection: Connection, since: int) -> None:
         key = (connection.source.id, connection.lake, "sync")
-        if self._is_going(key) or now < self._not_before.get(key, 0):
-            return
-        since = self._due_since(connection, now)
-        if since is None:
-            return
-        if self._is_held(connection):  # else the collector would be asked for its events in vain
-            self._put_off(key)
-            return
         self._begin(key, connection.name, None, lambda stop: self._sync(connection, since, stop))
 
-    def _due_since(self, connection: Connection, now: int) -> int | None:
-        runs, source_id = self._place.runs, connection.source.id
-        last = runs.last_sync(source_id, connection.lake)
+    def _due_since(self, connection: Connection, last: RunLine | None, now: int) -> int | None:
+        source_id = connection.source.id
         if last is None:
             self._put_off((source_id, connection.lake, "sync"), _FIRST_DATA_EVERY)
         return due_since(
             connection.settings.timetable,
             now,
             last,
-            failures=runs.failures_until(last) + 1 if last and last.status == "failed" else 0,
+            failures=self._place.runs.failures_until(last) + 1 if last and last.status == "failed" else 0,
             is_going_on=last is None or last.status != "running" or self._is_held(connection),
             has_data=lambda: self._has_data(source_id),
         )
 
     def _is_held(self, connection: Connection) -> bool:
-        leases = self._place.lake(connection.lake).leases
+        lake = self._place.lakes.get(connection.lake)  # which cannot be used if its settings are wrong
+        leases = lake.leases if lake else Leases(self._place.engine, connection.lake)
         return leases.other_holder(connection.source.id, Lane.SYNC) is not None
 
     def _has_data(self, source_id: str) -> bool:
         with suppress(EventLakeError):
             if next(archive.raw_files(self._place.archive, source_id), None) is not None:
+                return True
+            if annexes.notes(self._place.archive, source_id):
                 return True
         with suppress(OSError):
             return source_id in Backlog(Spool(self._place.folder).logs).look()
@@ -233,21 +245,17 @@ class Scheduler:
             self._put_off((order.source_id, order.lake, order.id))
             orders.give_back(order.id, self._me)
         except Exception as error:
-            last = self._last_run(connection)
             shown = (
                 error
                 if isinstance(error, EventLakeError)
                 else InternalError(_words(error), fix="see what is said there")
             )
-            orders.ended(order.id, self._me, run_id=last.run_id if last else None, error=shown)
+            orders.ended(order.id, self._me, run_id=shown.run_id, error=shown)
             if not isinstance(error, CancelledError):
                 self._tell(f"{connection.name}: {_words(error)}")
         else:
             orders.ended(order.id, self._me, run_id=reports[-1].run_id if reports else None)
             self._told(reports)
-
-    def _last_run(self, connection: Connection) -> RunLine | None:
-        return next(iter(self._place.lake(connection.lake).runs.lines(1, connection.source.id)), None)
 
     # Both
 

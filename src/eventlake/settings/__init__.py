@@ -7,20 +7,25 @@ kind, a line in their union, and a case where it is made: storages and catalogs 
 
 from typing import Annotated, Any, Literal
 
-from pydantic import Field, model_validator
+from pydantic import Field, PrivateAttr, SecretStr, model_validator
 from pydantic_settings import BaseSettings, PydanticBaseSettingsSource, SettingsConfigDict
 
 from eventlake.settings.catalogs import CatalogSection, CatalogSettings, EmbeddedCatalogSettings
 from eventlake.settings.runners import EmrSection, RunnerChoice, RunnerSettings, SparkRunnerSettings, SparkSettings
+from eventlake.settings.section import Secret
+from eventlake.settings.segment_names import in_our_words, with_default_lake_in_our_words
 from eventlake.settings.serve import ChannelSettings, ConsoleSettings
 from eventlake.settings.storage import (
+    ABFSS_ROOT,
     S3_ROOT,
     AwsSettings,
     AzureSettings,
+    GcsSettings,
     RootSettings,
     S3Settings,
     StorageSettings,
     is_in_a_cloud,
+    is_on_azure,
 )
 
 DEFAULT_LAKE = "default"
@@ -44,6 +49,11 @@ class LakeSettings(StorageSettings):
     catalog: CatalogSettings = EmbeddedCatalogSettings()
     runner: RunnerSettings = SparkRunnerSettings()
 
+    @model_validator(mode="before")
+    @classmethod
+    def _by_segments_names(cls, section: Any) -> Any:
+        return in_our_words(section)
+
     @model_validator(mode="after")
     def _within_reach(self) -> "LakeSettings":
         """What works in one cloud reaches only what is there."""
@@ -52,9 +62,35 @@ class LakeSettings(StorageSettings):
                 raise ValueError(f"{setting} = {kind} needs a lake in a bucket: root = s3://bucket/prefix")
         if self.runner.kind in _IN_A_CLOUD and not is_in_a_cloud(self.root):
             raise ValueError(
-                f"runner = {self.runner.kind} needs a lake that its nodes reach: root = abfss://… or s3://…"
+                f"runner = {self.runner.kind} needs a lake that its nodes reach: root = abfss://…, s3://… or gs://…"
             )
         return self
+
+    @property
+    def schema_files(self) -> str | None:
+        """The folder with a file for each table that tells its columns: Segment has one on Azure, and nowhere else."""
+        return "staging" if is_on_azure(self.root) and self.dialect == "segment" else None
+
+    @property
+    def where(self) -> dict[str, str]:
+        """What reports tell of where a lake is, with Segment's names; of where Spark ran, its runner tells."""
+        named: dict[str, str] = {}
+        if bucket := S3_ROOT.fullmatch(self.address):
+            named["s3_bucket"] = bucket["bucket"]
+        if container := ABFSS_ROOT.fullmatch(self.address):
+            named |= {f"azure_storage_{name}": container[name] for name in ("account", "container")}
+        return named
+
+    @property
+    def shared_catalog(self) -> tuple[str | None, ...] | None:
+        """Which catalog shows the tables to others; other lakes may have the same one."""
+        match self.catalog.kind:
+            case "glue":
+                return "glue", self.catalog.catalog_id or self.aws.role_arn or self.aws.keys_of, self.aws.region
+            case "hive":
+                return "hive", *sorted(self.catalog.uris)
+            case "embedded":
+                return None
 
 
 LakeName = Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9_-]{0,49}$")]
@@ -64,7 +100,10 @@ class Settings(BaseSettings):
     model_config = SettingsConfigDict(env_prefix="EVENTLAKE_", env_nested_delimiter="__", frozen=True, extra="forbid")
 
     workspace_id: str = Field(description="Identifies this installation in reports.")
-    database: str = Field("sqlite:///eventlake.db", description="URL of the workspace database, for SQLAlchemy.")
+    database: Secret = Field(
+        SecretStr("sqlite:///eventlake.db"),
+        description="URL of the workspace database, for SQLAlchemy. It may hold a password, so it is a secret.",
+    )
     runner: RunnerChoice = Field(
         "spark", description="Where Spark's driver runs: here, or submitted to EMR; or a table with its kind."
     )
@@ -72,6 +111,7 @@ class Settings(BaseSettings):
     aws: AwsSettings = AwsSettings()
     s3: S3Settings = S3Settings()
     azure: AzureSettings = AzureSettings()
+    gcs: GcsSettings = GcsSettings()
     catalog: CatalogSection = CatalogSection()
     spark: SparkSettings = SparkSettings()
     emr: EmrSection = EmrSection()
@@ -83,6 +123,21 @@ class Settings(BaseSettings):
     archive: StorageSettings | None = Field(
         None, description="Where the raw archive is; by default with the default lake."
     )
+    annexes: dict[LakeName, StorageSettings] = Field(
+        default_factory=dict, description="Who acts where raw files are read in place, by name."
+    )
+
+    _wrong_lakes: dict[str, str] = PrivateAttr(default_factory=dict)
+
+    @property
+    def wrong_lakes(self) -> dict[str, str]:
+        """The further lakes that are left out because something is wrong in their sections, and what."""
+        return self._wrong_lakes
+
+    @model_validator(mode="before")
+    @classmethod
+    def _by_segments_names(cls, values: Any) -> Any:
+        return with_default_lake_in_our_words(values)
 
     @model_validator(mode="after")
     def _complete(self) -> "Settings":
@@ -120,6 +175,7 @@ class Settings(BaseSettings):
                 "aws": self.aws,
                 "s3": self.s3,
                 "azure": self.azure,
+                "gcs": self.gcs,
                 "catalog": self.catalog.settings,
                 "runner": self._default_runner,
             }
@@ -135,7 +191,7 @@ class Settings(BaseSettings):
             del runner["master"]
             runner |= self.emr.model_dump(include={"python", "machine"})
         if self.runner == "emr":
-            runner["cluster_id"] = self.emr.cluster_id
+            runner |= self.emr.model_dump(include={"cluster_id", "tag_key", "tag_value", "bootstrap_actions"})
         if self.runner == "emr-serverless":
             runner |= self.emr.model_dump(include={"application_id", "execution_role_arn"})
         return runner

@@ -6,6 +6,7 @@ from typing import Annotated, Literal
 from pydantic import AfterValidator, Field, Tag, model_validator
 
 from eventlake.settings.section import Section, by_kind
+from eventlake.settings.words import matching
 
 _METASTORE = re.compile(r"thrift://([A-Za-z0-9._-]+|\[[0-9A-Fa-f:.]+\]):(\d{1,5})")
 
@@ -18,6 +19,7 @@ def _metastores(uri: str) -> str:
     return uri
 
 
+Account = Annotated[str, matching(r"\d{12}", "the 12 digits of an AWS account")]
 MetastoreUri = Annotated[str, AfterValidator(_metastores)]
 S3Scheme = Literal["s3", "s3a"]
 _URI = "The Hive metastore: thrift://host:9083; several with commas between them are tried in turn."
@@ -30,8 +32,8 @@ class EmbeddedCatalogSettings(Section):
 
 class GlueCatalogSettings(Section):
     kind: Literal["glue"] = "glue"
-    catalog_id: str | None = Field(
-        None, pattern=r"^\d{12}$", description="Account of the Glue catalog; by default the one that is used."
+    catalog_id: Account | None = Field(
+        None, description="Account of the Glue catalog; by default the one that is used."
     )
 
 
@@ -59,8 +61,8 @@ class CatalogSection(Section):
     kind: Literal["embedded", "glue", "hive"] = Field(
         "embedded", description="glue, hive: tables are registered there as well."
     )
-    glue_catalog_id: str | None = Field(
-        None, pattern=r"^\d{12}$", description="Account of the Glue catalog; by default the one that is used."
+    glue_catalog_id: Account | None = Field(
+        None, description="Account of the Glue catalog; by default the one that is used."
     )
 
     uri: MetastoreUri | None = Field(None, description=_URI)

@@ -9,6 +9,7 @@ from pydantic import BaseModel, ValidationError
 
 from eventlake.settings import Settings
 from eventlake.settings.section import BY_NAME
+from eventlake.settings.words import in_words
 
 _KINDS_OF = {
     "catalog": ("embedded", "glue", "hive"),
@@ -18,9 +19,20 @@ _KINDS_OF = {
 _KINDS = {BY_NAME, *(kind for kinds in _KINDS_OF.values() for kind in kinds)}
 
 
-def mistakes(error: ValidationError) -> str:
-    """What is wrong with settings, in a sentence; a key that does not exist with the nearest that does."""
-    return "; ".join(_problem(one["loc"], one["type"], one["msg"]) for one in error.errors())
+def mistakes(error: ValidationError, below: tuple[str, ...] = ()) -> str:
+    """What is wrong with settings, or with those below a place; a key that there is not with the nearest that is."""
+    return "; ".join(
+        _problem(one["loc"], one["type"], in_words(one["type"], one.get("ctx", {}), one["msg"]))
+        for one in error.errors()
+        if one["loc"][: len(below)] == below
+    )
+
+
+def wrong_lakes(error: ValidationError) -> set[str]:
+    """The further lakes in whose sections everything is that is wrong; none if it is elsewhere as well."""
+    places = [one["loc"] for one in error.errors()]
+    is_of_lakes = all(len(place) > 1 and place[0] == "lakes" and place[-1] != "[key]" for place in places)
+    return {str(place[1]) for place in places} if is_of_lakes else set()
 
 
 def _problem(place: tuple[int | str, ...], kind: str, words: str) -> str:
@@ -30,9 +42,8 @@ def _problem(place: tuple[int | str, ...], kind: str, words: str) -> str:
         for number, part in enumerate(place)
         if part not in _KINDS or not _is_of_kinds(place[number - 1] if number else "", place[0], number)
     ]
-    words = words.removeprefix("Value error, ")
     if parts and parts[-1] == "[key]":
-        what = "channel" if place[0] == "channels" else "lake"
+        what = {"channels": "channel", "annexes": "annex"}.get(str(place[0]), "lake")
         parts, words = (
             parts[:-1],
             f"not the name of a {what}: use up to 50 of a-z, 0-9, - and _, a letter or digit first",
@@ -58,7 +69,7 @@ def _keys_beside(place: Sequence[str]) -> list[str]:
     """The settings that there are where one is written that there is not."""
     models: list[type[BaseModel]] = [Settings]
     for before, part in pairwise(("", *place[:-1])):
-        if before not in ("lakes", "channels"):  # what comes next is a name
+        if before not in ("lakes", "channels", "annexes"):  # what comes next is a name
             fields = [model.model_fields[part] for model in models if part in model.model_fields]
             models = [one for field in fields for one in _models(field.annotation)] or models
     return sorted({name for model in models for name in model.model_fields})

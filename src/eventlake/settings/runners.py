@@ -6,11 +6,29 @@ from typing import Annotated, Any, Literal
 from pydantic import Field, Tag, field_validator, model_validator
 
 from eventlake.settings.section import BY_NAME, Secret, Section, by_kind
-from eventlake.settings.storage import GUID, ROLE_ARN
+from eventlake.settings.storage import Guid, RoleArn
+from eventlake.settings.words import matching
 
 _CONNECT_URL = re.compile(r"sc://([A-Za-z0-9._-]+|\[[0-9A-Fa-f:.]+\])(:\d{1,5})?(/(;[A-Za-z0-9._-]+=[^;=\s]+)*)?")
 
 _HOST = re.compile(r"(https://)?[A-Za-z0-9.-]+\.[a-z]+(:\d+)?/?|http://127\.0\.0\.1:\d+")
+
+
+CLUSTER_ID = r"j-[A-Za-z0-9]+"
+EmrCluster = Annotated[str, matching(CLUSTER_ID, "the id of an EMR cluster, such as j-2AXXXXXXGAPLF")]
+Script = Annotated[
+    str, matching(r"(s3://|/|file:)\S+( \S+)*", "a script and its words, such as s3://bucket/python.sh 3.11")
+]
+EmrApplication = Annotated[str, matching(r"[a-z0-9]+", "the id of an application of EMR Serverless")]
+DatabricksCluster = Annotated[
+    str, matching(r"[0-9]{4}-[0-9]{6}-[a-z0-9-]+", "the id of a cluster, such as 0123-456789-abcdefgh")
+]
+Volume = Annotated[
+    str, matching(r"/Volumes(/[^/\s]+){3,}", "a folder of a volume, such as /Volumes/catalog/schema/volume")
+]
+Interpreter = Annotated[str, matching(r"\S*python3\.\d+", "an interpreter with its version, such as python3.11")]
+TagKey = Annotated[str, matching(r"(?!(?i:aws:))[\w .:/=+@-]{1,128}", "the key of a tag, such as vendor")]
+TagValue = Annotated[str, matching(r"[\w .:/=+@-]{0,256}", "the value of a tag, such as segment")]
 
 
 class SparkSettings(Section):
@@ -24,7 +42,7 @@ class SparkRunnerSettings(SparkSettings):
 
 
 class _Nodes(Section):
-    python: str = Field("python3.11", pattern=r"^\S*python3\.\d+$", description="Interpreter on the nodes.")
+    python: Interpreter = Field("python3.11", description="Interpreter on the nodes.")
     machine: Literal["x86_64", "aarch64"] = Field("x86_64", description="Processor of the nodes; aarch64: Graviton.")
 
 
@@ -33,19 +51,26 @@ class _Submitted(_Nodes):
     patience: float = Field(6 * 3600, gt=0, description="Seconds after which a step in which no task ends is given up.")
 
 
-class EmrRunnerSettings(_Submitted):
+class _Tag(Section):
+    """What policies may ask of a cluster; Segment's asks for the default."""
+
+    tag_key: TagKey = Field("vendor", description="Tag of a replay's cluster, if the one it is like has no such key.")
+    tag_value: TagValue = Field("segment", description="The tag's value.")
+
+
+_BOOTSTRAP = Field((), description="Scripts that prepare a cluster made for a replay; by default those of cluster_id.")
+
+
+class EmrRunnerSettings(_Submitted, _Tag):
     kind: Literal["emr"] = "emr"
-    cluster_id: str = Field(
-        pattern=r"^j-[A-Za-z0-9]+$", description="Cluster that takes the steps; replays run on one like it."
-    )
+    cluster_id: EmrCluster = Field(description="Cluster that takes the steps; replays run on one like it.")
+    bootstrap_actions: tuple[Script, ...] = _BOOTSTRAP
 
 
 class EmrServerlessRunnerSettings(_Submitted):
     kind: Literal["emr-serverless"] = "emr-serverless"
-    application_id: str = Field(
-        pattern=r"^[a-z0-9]+$", description="Application of EMR Serverless that takes the job runs."
-    )
-    execution_role_arn: str = Field(pattern=ROLE_ARN, description="Role in which job runs of EMR Serverless act.")
+    application_id: EmrApplication = Field(description="Application of EMR Serverless that takes the job runs.")
+    execution_role_arn: RoleArn = Field(description="Role in which job runs of EMR Serverless act.")
 
 
 class ConnectRunnerSettings(_Submitted):
@@ -106,22 +131,15 @@ class JobClusterSettings(Section):
 class DatabricksRunnerSettings(Section):
     kind: Literal["databricks"] = "databricks"
     host: str = Field(description="Workspace: adb-1234567890123456.7.azuredatabricks.net, with or without https://.")
-    cluster_id: str | None = Field(
-        None,
-        pattern=r"^[0-9]{4}-[0-9]{6}-[a-z0-9-]+$",
-        description="Cluster that takes the runs; started if it is not.",
-    )
+    cluster_id: DatabricksCluster | None = Field(None, description="Cluster that takes the runs; started if it is not.")
     job_cluster: JobClusterSettings | None = Field(None, description="Or what a cluster for each run is like.")
-    volume: str = Field(
-        pattern=r"^/Volumes(/[^/\s]+){3,}$",
-        description="Folder of a volume, where the package is put: /Volumes/catalog/schema/volume.",
-    )
-    client_id: str | None = Field(None, pattern=GUID, description="Service principal that acts in the workspace.")
+    volume: Volume = Field(description="Folder of a volume, where the package is put: /Volumes/catalog/schema/volume.")
+    client_id: Guid | None = Field(None, description="Service principal that acts in the workspace.")
     client_secret: Secret | None = Field(None, description="Its OAuth secret; with tenant_id, its secret of Entra.")
-    tenant_id: str | None = Field(None, pattern=GUID, description="Directory of a service principal of Entra.")
+    tenant_id: Guid | None = Field(None, description="Directory of a service principal of Entra.")
     token: Secret | None = Field(None, description="Access token, instead of a service principal.")
     machine: Literal["x86_64", "aarch64"] = Field("x86_64", description="Processor of the nodes.")
-    python: str = Field("python3.12", pattern=r"^python3\.\d+$", description="Interpreter of the Databricks runtime.")
+    python: Interpreter = Field("python3.12", description="Interpreter of the Databricks runtime.")
     patience: float = Field(6 * 3600, gt=0, description="Seconds after which a step in which no task ends is given up.")
 
     @field_validator("host")
@@ -155,15 +173,12 @@ RunnerChoice = Annotated[Annotated[RunnerName, Tag(BY_NAME)] | _AnyRunner, by_ki
 """The runner of the default lake: a table, or the name of one that sections of their own tell about."""
 
 
-class EmrSection(_Nodes):
+class EmrSection(_Nodes, _Tag):
     """EMR as the default lake uses it."""
 
-    cluster_id: str | None = Field(
-        None, pattern=r"^j-[A-Za-z0-9]+$", description="Cluster that takes the steps; replays run on one like it."
+    cluster_id: EmrCluster | None = Field(None, description="Cluster that takes the steps; replays run on one like it.")
+    bootstrap_actions: tuple[Script, ...] = _BOOTSTRAP
+    application_id: EmrApplication | None = Field(
+        None, description="Application of EMR Serverless that takes the job runs."
     )
-    application_id: str | None = Field(
-        None, pattern=r"^[a-z0-9]+$", description="Application of EMR Serverless that takes the job runs."
-    )
-    execution_role_arn: str | None = Field(
-        None, pattern=ROLE_ARN, description="Role in which job runs of EMR Serverless act."
-    )
+    execution_role_arn: RoleArn | None = Field(None, description="Role in which job runs of EMR Serverless act.")

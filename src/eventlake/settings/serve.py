@@ -7,6 +7,7 @@ from urllib.parse import urlsplit
 from pydantic import Field, SecretStr, field_validator, model_validator
 
 from eventlake.settings.section import Secret, Section
+from eventlake.settings.storage import WebAddress
 
 
 class EmailChannelSettings(Section):
@@ -63,8 +64,7 @@ ChannelSettings = Annotated[
 
 
 class ConsoleSettings(Section):
-    url: str = Field(
+    url: WebAddress = Field(
         "http://127.0.0.1:8021",
-        pattern=r"^https?://[^\s/?#]+(/[^\s?#]*)?$",
         description="Where people reach the console; for links in alerts.",
     )

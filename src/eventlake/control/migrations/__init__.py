@@ -10,7 +10,7 @@ import sqlalchemy as sa
 
 from eventlake.errors import ConfigurationError
 
-NEWEST = "0009"
+NEWEST = "0011"
 FOLDER = Path(__file__).parent
 
 _versions = sa.table("alembic_version", sa.column("version_num", sa.String))

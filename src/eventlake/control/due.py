@@ -31,8 +31,8 @@ def due_since(
         return None
     if last is None:
         return 0 if has_data() else None
-    slot = table.latest(now)
-    if slot is not None and slot > last.started_at:
+    slot = table.following(last.started_at)  # the first that was missed
+    if slot is not None and slot <= now:
         return slot
     again = again_at(last, failures=failures, is_going_on=is_going_on)
     return last.started_at + 1 if again is not None and again <= now else None
@@ -50,6 +50,21 @@ def again_at(last: RunLine, *, failures: int, is_going_on: bool) -> int | None:
     if last.status != "failed" or last.error_code == CancelledError.code or waits_for_somebody(last.error_code):
         return None
     return (last.finished_at or last.started_at) + pause(failures)
+
+
+def is_awaited(table: Timetable, now: int, since: int, last: RunLine | None, *, failures: int, patience: int) -> bool:
+    """Whether a sync that is not over may bring what came after a moment.
+
+    It is not time for it yet, it is due, or it has been going on for no longer than `patience`.
+    """
+    begin = table.next_begin(since)
+    if begin is not None and begin > now:
+        return True
+    if last is None:
+        return False
+    if last.status == "running":
+        return now - last.started_at <= patience
+    return due_since(table, now, last, failures=failures) is not None
 
 
 def pause(failures: int) -> int:
