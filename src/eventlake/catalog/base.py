@@ -38,7 +38,7 @@ class TableChange:
     added: tuple[Column, ...] = ()
     retyped: tuple[tuple[str, ColumnType], ...] = ()
     partitions: tuple[tuple[str, ...], ...] = ()
-    anew: bool = False  # its partitions are no longer what they were: forget the old ones
+    forgotten: tuple[tuple[str, ...], ...] = ()  # partitions that have no files of ours any more
     adopted: bool = False  # somebody else made it: it is taken over as it is
 
 
@@ -76,9 +76,11 @@ class Catalog(Protocol):
         """When each column came or changed its type, and in which run; oldest first."""
 
     def apply(self, changes: Sequence[TableChange], *, run_id: str, at: int) -> list[str]:
-        """Create tables or append their columns, set types, and add partitions.
+        """Create tables or append their columns, set types, and add and forget partitions.
 
-        Returns what a limit of the catalog did not let in, in words; it is tried again with the next changes.
+        A table that gets other keys has only the partitions of the change from then on.
+
+        Returns what the catalog did not take, in words; it is tried again with the next changes.
         """
 
     def drop(self, database: str, table: str) -> None:

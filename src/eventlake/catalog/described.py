@@ -19,6 +19,7 @@ SOURCE = "eventlake.source_id"  # a table without it is not ours
 TABLE_KEY = "eventlake.segment_type"
 POINTER = "eventlake.pointer"
 HISTORY = "eventlake.history"
+_ADOPTED = "eventlake.adopted"  # somebody else made it, and has files in it
 _INCOMPLETE = "eventlake.incomplete"  # until all partitions that it began with are there
 
 _PARQUET = "org.apache.hadoop.hive.ql.io.parquet"
@@ -49,13 +50,34 @@ def refuse_foreign(table: Described | None, change: TableChange, root: str, cata
         )
 
 
+def is_adopted(table: Described) -> bool:
+    """Whether somebody else made a table that is ours now. Its partitions may hold files of theirs."""
+    return _ADOPTED in table.get("Parameters", {})
+
+
+def released(table: Described) -> Described:
+    """A table that was taken over, as far as it is no longer ours: what its makers have in it stays."""
+    storage = table["StorageDescriptor"]
+    columns = [_without(column, POINTER, HISTORY) for column in storage["Columns"]]
+    return {
+        **_without(table, SOURCE, TABLE_KEY, _ADOPTED, _INCOMPLETE),
+        "StorageDescriptor": {**storage, "Columns": columns},
+    }
+
+
+def _without(thing: Described, *names: str) -> Described:
+    """A table or a column without some parameters."""
+    rest = {name: value for name, value in thing.get("Parameters", {}).items() if name not in names}
+    bare = {name: value for name, value in thing.items() if name != "Parameters"}
+    return {**bare, "Parameters": rest} if rest else bare
+
+
 def is_complete(table: Described) -> bool:
     return _INCOMPLETE not in table.get("Parameters", {})
 
 
 def completed(table: Described) -> Described:
-    kept = {key: value for key, value in table.get("Parameters", {}).items() if key != _INCOMPLETE}
-    return {**table, "Parameters": kept}
+    return _without(table, _INCOMPLETE)
 
 
 def begun(table: Described) -> Described:
@@ -100,11 +122,14 @@ def changed(
             _remember(known[column.name], "added", None, run_id, at)
         known[column.name].setdefault("Parameters", {})[POINTER] = column.pointer
     for name, new_type in change.retyped:
-        if name in known and _NAMED.get(known[name]["Type"]) is not new_type:
+        is_theirs = is_adopted(now) and name in known and known[name]["Type"] not in _NAMED
+        if name in known and _NAMED.get(known[name]["Type"]) is not new_type and not is_theirs:
             old = known[name]["Type"]
             known[name]["Type"] = types.name(new_type)
             _remember(known[name], "retyped", old, run_id, at)
     ours = {"EXTERNAL": "TRUE", **(marks or {}), SOURCE: change.source_id, TABLE_KEY: change.table_key}
+    if table is not None and change.adopted:
+        ours[_ADOPTED] = "true"
     if table is None and change.partitions:
         ours[_INCOMPLETE] = "true"
     return {
@@ -144,6 +169,11 @@ def by_location(tables: Sequence[Described], root: str) -> dict[str, tuple[tuple
         if location.startswith(f"{root}/"):
             found[location.removeprefix(f"{root}/")] = (tuple(keys_of(table)), dict(types_of(table)))
     return found
+
+
+def is_moved(old: Described, new: Described) -> bool:
+    places = [str(table["StorageDescriptor"].get("Location", "")).rstrip("/") for table in (old, new)]
+    return places[0] != places[1]
 
 
 def is_retyped(old: Described, new: Described) -> bool:

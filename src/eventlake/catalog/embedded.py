@@ -71,7 +71,7 @@ _history = sa.Table(
     sa.Column("old_type", sa.String),
     sa.Column("at", sa.BigInteger, nullable=False),
 )
-_partitions = sa.Table(
+PARTITIONS = sa.Table(
     "catalog_partitions",
     metadata,
     sa.Column("lake", sa.String, primary_key=True),
@@ -124,12 +124,12 @@ class EmbeddedCatalog:
         ]
 
     def partitions(self, database: str, table: str, among: Among = None) -> list[tuple[str, ...]]:
-        query = sa.select(_partitions.c.partition).where(self._of(_partitions, database, table)).order_by("partition")
+        query = sa.select(PARTITIONS.c.partition).where(self._of(PARTITIONS, database, table)).order_by("partition")
         with self._engine.connect() as connection:
             if among is None:
                 return [tuple(json.loads(text)) for text in connection.scalars(query)]
             texts = [json.dumps(values) for values in among]
-            query = query.where(_partitions.c.partition.in_(sa.bindparam("some")))
+            query = query.where(PARTITIONS.c.partition.in_(sa.bindparam("some")))
             parts = (texts[start : start + _AT_ONCE] for start in range(0, len(texts), _AT_ONCE))
             found = [text for part in parts for text in connection.scalars(query, {"some": part})]
             return [tuple(json.loads(text)) for text in sorted(found)]
@@ -166,12 +166,11 @@ class EmbeddedCatalog:
                         self._retype(connection, change, name, kind.value)
                         retyped = {"column": name, "change": "retyped", "type": kind.value, "old_type": known[name]}
                         events.append({**event, **retyped})
-                if change.anew:
-                    connection.execute(_partitions.delete().where(self._of(_partitions, change.database, change.table)))
+                self._forget(connection, change)
                 partitions += ({**where, "partition": json.dumps(of), "run_id": run_id} for of in change.partitions)
             _insert_missing(connection, COLUMNS, new)
             _insert_missing(connection, _history, events)
-            _insert_missing(connection, _partitions, partitions)
+            _insert_missing(connection, PARTITIONS, partitions)
         return []
 
     def _types(
@@ -189,6 +188,12 @@ class EmbeddedCatalog:
             for database, table, name, kind in connection.execute(query, {"some": tables[start : start + _AT_ONCE]}):
                 types.setdefault((database, table), {})[name] = kind
         return types
+
+    def _forget(self, connection: sa.Connection, change: TableChange) -> None:
+        texts = [json.dumps(values) for values in change.forgotten]
+        for part in (texts[start : start + _AT_ONCE] for start in range(0, len(texts), _AT_ONCE)):
+            here = self._of(PARTITIONS, change.database, change.table)
+            connection.execute(PARTITIONS.delete().where(here, PARTITIONS.c.partition.in_(part)))
 
     def _retype(self, connection: sa.Connection, change: TableChange, column: str, new_type: str) -> None:
         here = sa.and_(self._of(COLUMNS, change.database, change.table), COLUMNS.c.name == column)
@@ -211,11 +216,13 @@ class EmbeddedCatalog:
             elif any(getattr(before, name) != value for name, value in row.items()):
                 here = self._is_table(change.database, change.table)
                 connection.execute(TABLES.update().where(here).values(**row))
+                if before.partition_keys != row["partition_keys"]:
+                    connection.execute(PARTITIONS.delete().where(self._of(PARTITIONS, change.database, change.table)))
         _insert_missing(connection, TABLES, new)
 
     def drop(self, database: str, table: str) -> None:
         with self._engine.begin() as connection:
-            for kept in (COLUMNS, _history, _partitions):
+            for kept in (COLUMNS, _history, PARTITIONS):
                 connection.execute(kept.delete().where(self._of(kept, database, table)))
             connection.execute(TABLES.delete().where(self._is_table(database, table)))
 

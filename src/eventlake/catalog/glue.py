@@ -5,32 +5,32 @@ read again. Partitions that are there already stay as they are.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import partial
 from typing import Any
 
-from eventlake.aws.refusals import PAST_A_LIMIT, code_of
+from eventlake.aws.refusals import code_of
 from eventlake.aws.service import Service
 from eventlake.aws.session import AwsOptions
-from eventlake.catalog import described, glue_tables
+from eventlake.catalog import athena_views, described, glue_tables
 from eventlake.catalog.base import SYSTEM_DATABASE, Among, CatalogTable, SchemaEvent, TableChange
 from eventlake.catalog.described import Described
+from eventlake.catalog.glue_tables import GONE, THERE, Values
 from eventlake.catalog.spread import in_parts, within_limits
+from eventlake.catalog.warehouse import View
 from eventlake.errors import CatalogLimitError, InvalidSettingsError, TransientError
 from eventlake.lake.layout import RUDDERSTACK, SEGMENT, Folders
 
 _AT_ONCE = 8  # tables; Glue allows some ten calls a second
 _ATTEMPTS = 10  # to change a table that others change as well
-# What Glue takes in one call.
-_DELETED_AT_ONCE = 25
 
-GONE, THERE, _OVERTAKEN = "EntityNotFoundException", "AlreadyExistsException", "ConcurrentModificationException"
-
-Values = tuple[str, ...]
+_OVERTAKEN = "ConcurrentModificationException"
 
 
 class GlueCatalog:
     """A `Catalog` in Glue; `databases` tells which of the account's are ours to look at, by source."""
 
     title = "Glue"
+    longest_table = longest_column = 255
 
     def __init__(
         self,
@@ -42,7 +42,11 @@ class GlueCatalog:
         folders: Folders = SEGMENT,
     ) -> None:
         self._glue = Service(
-            "glue", options, for_the_caller=(GONE, THERE, _OVERTAKEN), max_pool_connections=2 * _AT_ONCE
+            "glue",
+            options,
+            for_the_caller=(GONE, THERE, _OVERTAKEN),
+            no_such_thing=(),
+            max_pool_connections=2 * _AT_ONCE,
         )
         self._root = root.rstrip("/")
         self._databases = databases
@@ -142,46 +146,46 @@ class GlueCatalog:
             return described.changed(now, change, location, run_id=run_id, at=at, types=types, marks=glue_tables.MARKS)
 
         place = {"DatabaseName": change.database, "TableName": change.table}
-        before = self._own_table(change)
-        # Partitions come first: the table still shows that this was not finished, should it end here.
-        if before and (change.anew or described.is_retyped(before, changed(before))):
-            self._change_partitions(place, before, changed(before), set(change.partitions) if change.anew else None)
-        table = self._write(change.database, change.table, changed)
-        for part in in_parts(change.partitions, glue_tables.partitions_at_once(table)):
-            inputs = [described.partition(table, values) for values in part]
-            self._no_errors(self.ask("batch_create_partition", **place, PartitionInputList=inputs))
+        table = before = self._table(change.database, change.table)
+        described.refuse_foreign(before, change, self._root, "Glue")
+        try:
+            # Partitions come first: the table still shows that this was not finished, should it end here.
+            if before:
+                self._change_partitions(place, before, changed(before), change)
+            table = self._write(change.database, change.table, changed)
+            for part in in_parts(change.partitions, glue_tables.partitions_at_once(table)):
+                inputs = [described.partition(table, values) for values in part]
+                glue_tables.refuse_errors(self.ask("batch_create_partition", **place, PartitionInputList=inputs))
+        except CatalogLimitError:
+            if table:
+                self._mark(change, described.begun)  # so that the next change brings all partitions again
+            raise
         if not described.is_complete(table):
-            self._write(
-                change.database, change.table, lambda found: described.completed(glue_tables.as_input(found or {}))
-            )
+            self._mark(change, described.completed)
+
+    def _mark(self, change: TableChange, mark: Callable[[Described], Described]) -> None:
+        self._write(change.database, change.table, lambda found: mark(glue_tables.as_input(found or {})))
 
     def described(self, database: str) -> dict[str, tuple[tuple[str, ...], dict[str, str]]]:
         """The tables of a database in this lake: by location, their partition keys and the types of their columns."""
         return described.by_location(self._tables(database), self._root)
 
-    def _own_table(self, change: TableChange) -> Described | None:
-        found = self._table(change.database, change.table)
-        described.refuse_foreign(found, change, self._root, "Glue")
-        return found
-
     def _change_partitions(
-        self, place: dict[str, str], before: Described, table: Described, wanted: set[Values] | None
+        self, place: dict[str, str], before: Described, table: Described, change: TableChange
     ) -> None:
-        """Give partitions the table's new types, which Athena compares, and its place; delete those not wanted."""
-        there = self.partitions(place["DatabaseName"], place["TableName"])
-        if described.keys_of(before) != described.keys_of(table):
-            wanted = set()
-        kept = [values for values in there if wanted is None or values in wanted]
-        gone = [values for values in there if wanted is not None and values not in wanted]
-        for part in in_parts(kept, glue_tables.partitions_at_once(table)):
+        """Give partitions the table's new types, which Athena compares, and its place; delete the forgotten ones."""
+        looks = glue_tables.changes_partitions(before, table)
+        there = self.partitions(place["DatabaseName"], place["TableName"]) if looks else []
+        changed, gone = glue_tables.partition_changes(before, table, change, there)
+        for part in in_parts(changed, glue_tables.partitions_at_once(table)):
             entries = [
                 {"PartitionValueList": list(values), "PartitionInput": described.partition(table, values)}
                 for values in part
             ]
-            self._no_errors(self.ask("batch_update_partition", **place, Entries=entries))
-        for part in in_parts(gone, _DELETED_AT_ONCE):
+            glue_tables.refuse_errors(self.ask("batch_update_partition", **place, Entries=entries))
+        for part in in_parts(gone, glue_tables.DELETED_AT_ONCE):
             values = [{"Values": list(values)} for values in part]
-            self._no_errors(self.ask("batch_delete_partition", **place, PartitionsToDelete=values))
+            glue_tables.refuse_errors(self.ask("batch_delete_partition", **place, PartitionsToDelete=values))
 
     def _write(self, database: str, table: str, change: Callable[[Described | None], Described]) -> Described:
         """Make or change a table; what it is now, as Glue takes it."""
@@ -214,19 +218,16 @@ class GlueCatalog:
             self.make_database(database)
             self.ask("create_table", **place)
 
-    def _no_errors(self, answer: Described) -> None:
-        """Raise what was wrong with a part of a batch; that a thing is there, or is not any more, is right."""
-        for error in answer.get("Errors", ()):
-            detail = error.get("ErrorDetail", {})
-            if detail.get("ErrorCode") == PAST_A_LIMIT:
-                raise CatalogLimitError(f"Glue refused a partition: {detail}", fix="ask AWS for a higher limit")
-            if detail.get("ErrorCode") not in (THERE, GONE):
-                raise TransientError(f"Glue refused a partition: {detail}", fix="run it again")
-
     def drop(self, database: str, table: str) -> None:
         found = self._table(database, table)
-        if found is None or not described.is_ours(found, self._root):
-            return  # there is none, or it is somebody else's
+        if not found or not described.is_ours(found, self._root):
+            return  # it is somebody else's
+        if described.is_adopted(found):
+            self._write(database, table, lambda found: described.released(glue_tables.as_input(found or {})))
+        else:
+            self._delete(database, table)
+
+    def _delete(self, database: str, table: str) -> None:
         try:
             self.ask("delete_table", DatabaseName=database, Name=table)
         except Exception as error:
@@ -236,6 +237,25 @@ class GlueCatalog:
     def not_shown(self, source_id: str) -> list[tuple[str, str]]:
         del source_id  # what this catalog has is shown by itself
         return []
+
+    def show_views(self, source_id: str, database: str, views: Sequence[View]) -> list[str]:
+        """As Athena's own views. Those that nobody asks for any more are deleted; others' are left alone."""
+        there = {table["Name"]: table for table in self._tables(database)}
+        refused, wanted = [], set()
+        for view in views:
+            new, old = athena_views.table_input(view, database, source_id, self._root), there.get(view.name)
+            if new is None:
+                refused.append(f"{database}.{view.name}: its query is too long for Athena")
+            elif old and not athena_views.is_ours(old, source_id, self._root):
+                refused.append(f"{database}.{view.name}: there is one in Glue that eventlake did not make")
+            else:
+                wanted.add(view.name)
+                if not (old and athena_views.is_same(old, new)):
+                    self._write(database, view.name, partial(athena_views.changed, new))
+        for name, table in there.items():
+            if name not in wanted and athena_views.is_ours(table, source_id, self._root):
+                self._delete(database, name)
+        return refused
 
     def register_report(self, source_id: str, day: str, run_id: str) -> None:
         del run_id  # all reports of a day are one partition
@@ -258,7 +278,7 @@ class GlueCatalog:
         # Segment's folders are in another order, and called otherwise, than the keys of the table.
         entry["StorageDescriptor"]["Location"] = f"{self._root}/{reports}/day={day}/source={source_id}"
         place = {"DatabaseName": SYSTEM_DATABASE, "TableName": "sync_reports"}
-        self._no_errors(self.ask("batch_create_partition", **place, PartitionInputList=[entry]))
+        glue_tables.refuse_errors(self.ask("batch_create_partition", **place, PartitionInputList=[entry]))
 
     def trim_versions(self, database: str, table: str, *, keep: int) -> int:
         """Delete all versions of a table but the newest; how many those were."""

@@ -9,9 +9,9 @@ from eventlake.catalog import described, hive_tables
 from eventlake.catalog.base import SYSTEM_DATABASE, Among, CatalogTable, SchemaEvent, TableChange
 from eventlake.catalog.described import Described
 from eventlake.catalog.hive_client import Metastore
-from eventlake.catalog.hive_writer import GONE, TITLE, UNCOUNTED, HiveWriter, Place
+from eventlake.catalog.hive_writer import GONE, TITLE, UNCOUNTED, HiveWriter, TableName
 from eventlake.catalog.spread import at_once, in_parts, within_limits
-from eventlake.errors import InvalidSettingsError
+from eventlake.errors import CatalogLimitError, InvalidSettingsError
 from eventlake.lake.layout import RUDDERSTACK, SEGMENT, Folders
 
 _AT_ONCE = 4  # tables, and parts of the partitions of each
@@ -27,6 +27,7 @@ class HiveCatalog:
     """A `Catalog` in a Hive metastore; `databases` tells which of its databases are ours to look at, by source."""
 
     title = TITLE
+    longest_table, longest_column = hive_tables.LONGEST_TABLE, hive_tables.LONGEST_COLUMN
 
     def __init__(
         self,
@@ -86,7 +87,7 @@ class HiveCatalog:
         found = self._partitions((database, table))
         return sorted(found if among is None else found.intersection(among))
 
-    def _partitions(self, place: Place) -> set[Values]:
+    def _partitions(self, place: TableName) -> set[Values]:
         names = self._writer.ask("get_partition_names", *place, -1, of=place)
         return {hive_tables.values_of(name) for name in names}
 
@@ -107,6 +108,7 @@ class HiveCatalog:
         before = hive_tables.as_told(found) if found else None
         described.refuse_foreign(before, change, self._root, TITLE)
         there = self._partitions(place) if before and described.keys_of(before) else set()
+        is_adopted = before is not None and described.is_adopted(before)
         is_laid_out_anew = before is not None and described.keys_of(before) != list(change.partition_keys)
         if is_laid_out_anew:  # which no table can be: it is made again, with all that people added to it
             self._drop(place)
@@ -115,21 +117,27 @@ class HiveCatalog:
         def changed(table: Described | None) -> Described:
             return described.changed(table, change, f"{self._root}/{change.location}", run_id=run_id, at=at)
 
-        is_about_all = bool(there) and _is_otherwise(before or {}, changed(before))
+        # Of a table that was taken over, those that we write to.
+        is_about_all = bool(there) and not is_adopted and _is_otherwise(before or {}, changed(before))
         table = self._writer.write(
             place,
             # Should this end before all partitions are as the table is, the table shows it.
             lambda table: described.begun(changed(table)) if is_about_all else changed(table),
             instead_of=found if is_laid_out_anew else None,
         )
-        gone = there - wanted if change.anew else set()
-        self._drop_partitions(place, table, sorted(gone))
-        self._change_partitions(place, table, sorted(there - gone if is_about_all else there & wanted))
-        self._add_partitions(place, table, sorted(wanted - there))
+        gone = set() if is_adopted else there.intersection(change.forgotten)
+        try:
+            self._drop_partitions(place, table, sorted(gone))
+            self._change_partitions(place, table, sorted(there - gone if is_about_all else there & wanted))
+            self._add_partitions(place, table, sorted(wanted - there))
+        except CatalogLimitError:
+            # So that the next change brings all partitions again.
+            self._writer.write(place, lambda table: described.begun(table or {}))
+            raise
         if before is None or not described.is_complete(table):
             self._writer.write(place, lambda table: described.completed(table or {}))
 
-    def _change_partitions(self, place: Place, table: Described, values: Sequence[Values]) -> None:
+    def _change_partitions(self, place: TableName, table: Described, values: Sequence[Values]) -> None:
         """Give partitions the table's columns and place.
 
         Who reads by the columns of a partition sees none that came to the table later. So the partitions that a run
@@ -150,21 +158,21 @@ class HiveCatalog:
 
         at_once(change, in_parts(values, hive_tables.partitions_at_once(table)), _AT_ONCE)
 
-    def _partition(self, place: Place, table: Described, values: Sequence[str], found: Any | None = None) -> Any:
+    def _partition(self, place: TableName, table: Described, values: Sequence[str], found: Any | None = None) -> Any:
         return hive_tables.as_partition(table, place[0], values, found, scheme=self._writer.scheme)
 
-    def _add_partitions(self, place: Place, table: Described, wanted: Sequence[Values]) -> None:
+    def _add_partitions(self, place: TableName, table: Described, wanted: Sequence[Values]) -> None:
         def add(part: Sequence[Values]) -> None:
             self._add(place, [self._partition(place, table, values) for values in part])
 
         at_once(add, in_parts(wanted, hive_tables.partitions_at_once(table)), _AT_ONCE)
 
-    def _add(self, place: Place, partitions: list[Any]) -> None:
+    def _add(self, place: TableName, partitions: list[Any]) -> None:
         """Add partitions, but for those that are there."""
         request = hive.AddPartitionsRequest(*place, partitions, ifNotExists=True, needResult=False)
         self._writer.ask("add_partitions_req", request, of=place)
 
-    def _drop_partitions(self, place: Place, table: Described, values: Sequence[Values]) -> None:
+    def _drop_partitions(self, place: TableName, table: Described, values: Sequence[Values]) -> None:
         for part in in_parts(values, hive_tables.MOST_AT_ONCE):
             these = hive.RequestPartsSpec(names=hive_tables.partition_names(table, part))
             request = hive.DropPartitionsRequest(*place, these, deleteData=False, ifExists=True, needResult=False)
@@ -176,10 +184,15 @@ class HiveCatalog:
 
     def drop(self, database: str, table: str) -> None:
         found = self._writer.table((database, table))
-        if found and described.is_ours(hive_tables.as_told(found), self._root):  # else it is somebody else's
+        told = hive_tables.as_told(found) if found else {}
+        if not described.is_ours(told, self._root):
+            return  # it is somebody else's
+        if described.is_adopted(told):
+            self._writer.write((database, table), lambda table: described.released(table or {}))
+        else:
             self._drop((database, table))
 
-    def _drop(self, place: Place) -> None:
+    def _drop(self, place: TableName) -> None:
         try:
             self._writer.ask("drop_table", *place, False, of=place, expecting=(GONE,))
         except GONE:
@@ -214,5 +227,5 @@ def _location(table: Described) -> str:
 
 def _is_otherwise(before: Described, table: Described) -> bool:
     """Whether no partition may stay as it is, or it is not known which may."""
-    is_moved = _location(before) != _location(table)
+    is_moved = described.is_moved(before, table)
     return is_moved or described.is_retyped(before, table) or not described.is_complete(before)

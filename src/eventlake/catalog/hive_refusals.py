@@ -44,8 +44,8 @@ def explained(error: Exception, method: str, what: str) -> EventLakeError:
         return (CatalogReadDeniedError if method.startswith("get") else kind)(
             problem, fix="give the metastore, or the user it acts for, the right to do this; see docs/hive.md"
         )
-    if _NO_ROOM.search(told):
-        return CatalogLimitError(problem, fix=f"{_SEE_LOG}: its database refused a row")
+    if _NO_ROOM.search(told) or isinstance(error, hive.InvalidObjectException | hive.InvalidOperationException):
+        return CatalogLimitError(problem, fix=f"{_SEE_LOG}: it, or its database, does not take this")
     if isinstance(error, hive.MetaException | TApplicationException):
         return TransientError(problem, fix=f"{_SEE_LOG}, then run it again: nothing is lost")
     return SetupError(problem, fix=_SEE_LOG)

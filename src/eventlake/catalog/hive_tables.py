@@ -18,7 +18,7 @@ from eventlake.catalog import described
 from eventlake.catalog.described import Described
 from eventlake.lake.report_columns import REPORT_COLUMNS
 
-LONGEST_DATABASE = 128
+LONGEST_DATABASE, LONGEST_TABLE, LONGEST_COLUMN = 128, 256, 767
 VERSION = "transient_lastDdlTime"  # which Hive, Spark and we change whenever we change a table
 
 _LONGEST_PARAMETER = 4000

@@ -23,7 +23,7 @@ GONE, THERE = hive.NoSuchObjectException, hive.AlreadyExistsException
 UNCOUNTED = {"DO_NOT_UPDATE_STATS": "true"}  # else it lists the files of whatever is changed
 _ATTEMPTS = 20  # to change a table that others change as well
 
-Place = tuple[str, str]
+TableName = tuple[str, str]
 """Database and table."""
 
 
@@ -34,12 +34,12 @@ class HiveWriter:
         self._metastore = metastore
         self.scheme = scheme
 
-    def ask(self, method: str, *asked: Any, of: str | Place, expecting: tuple[type[Exception], ...] = ()) -> Any:
+    def ask(self, method: str, *asked: Any, of: str | TableName, expecting: tuple[type[Exception], ...] = ()) -> Any:
         """Carry out one call, which is about a database or a table."""
         about = of if isinstance(of, str) else ".".join(of)
         return self._metastore.ask(method, f"{method} {about} in {TITLE}", *asked, expecting=expecting)
 
-    def table(self, place: Place) -> Any | None:
+    def table(self, place: TableName) -> Any | None:
         try:
             return self.ask("get_table_req", hive.GetTableRequest(*place), of=place, expecting=(GONE,)).table
         except GONE:
@@ -54,7 +54,7 @@ class HiveWriter:
         return True
 
     def write(
-        self, place: Place, change: Callable[[Described | None], Described], instead_of: Any | None = None
+        self, place: TableName, change: Callable[[Described | None], Described], instead_of: Any | None = None
     ) -> Described:
         """Make or change a table; what it is now. One that is made `instead_of` another keeps what people added."""
         for attempt in range(_ATTEMPTS):
@@ -71,7 +71,7 @@ class HiveWriter:
             f"{'.'.join(place)} is changed by others all the time", fix=f"see who writes to it in {TITLE}; run it again"
         )
 
-    def _create(self, place: Place, table: Any) -> bool:
+    def _create(self, place: TableName, table: Any) -> bool:
         """Make a table, and its database if that is not there; whether there was no such table meanwhile."""
         no_database = hive.InvalidObjectException
         try:
@@ -84,7 +84,7 @@ class HiveWriter:
             return False
         return True
 
-    def _alter(self, place: Place, found: Any, table: Any) -> bool:
+    def _alter(self, place: TableName, found: Any, table: Any) -> bool:
         """Change a table, if it is still as it was found; whether it was."""
         now = int(time.time())
         new = hive_tables.newer(table, found, now)
@@ -97,7 +97,7 @@ class HiveWriter:
             whole = hive_tables.newer(new, shorter, now)
             return self._replaced(place, found, shorter) and self._replaced(place, shorter, whole)
 
-    def _replaced(self, place: Place, found: Any, table: Any, *, or_refused: bool = False) -> bool:
+    def _replaced(self, place: TableName, found: Any, table: Any, *, or_refused: bool = False) -> bool:
         method = "alter_table_with_environment_context"
         condition = {
             "expected_parameter_key": hive_tables.VERSION,
@@ -113,7 +113,7 @@ class HiveWriter:
             raise explained(error, method, f"change {'.'.join(place)} in {TITLE}") from error
         return True
 
-    def compares(self, place: Place) -> bool:
+    def compares(self, place: TableName) -> bool:
         """Whether the metastore keeps the condition under which a table is changed."""
         found: Any = self.table(place)
         older = copy(found)

@@ -4,18 +4,24 @@ Runs believe the embedded one. So whatever happens to the other, by accident or 
 read, and a table that got lost there comes back with the next run that writes to a table of its source.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from typing import Protocol
 
 from eventlake.catalog.base import Among, Catalog, CatalogTable, SchemaEvent, TableChange, unchanged
-from eventlake.errors import PartitionMismatchError
+from eventlake.errors import CatalogLimitError, PartitionMismatchError
+from eventlake.schema.evolve import Column
+
+_SHOWN = 60  # characters of a name that is too long
 
 
 class Mirror(Catalog, Protocol):
     """A catalog that others look into."""
 
     title: str
+    longest_table: int  # characters; a table whose name is longer is not shown
+    longest_column: int
 
 
 class MirroredCatalog:
@@ -31,7 +37,9 @@ class MirroredCatalog:
         return self._mirror.title
 
     def prepare(self, database: str) -> frozenset[str]:
-        taken = self._mirror.prepare(database) | self._truth.prepare(database)
+        taken = self._truth.prepare(database)
+        with suppress(CatalogLimitError):  # no room for a database: `apply` tries again, and tells
+            taken |= self._mirror.prepare(database)
         ours = [table for table in self._truth.tables() if table.database == database]
         sources = sorted({table.source_id for table in ours})
         shown = {table.name: table.partition_keys for source in sources for table in self._mirror.tables(source)}
@@ -63,22 +71,57 @@ class MirroredCatalog:
         for name, table in known.items():
             if table.source_id in sources and name not in shown and name not in wanted:
                 wanted[name] = unchanged(table)  # for which there was no room before, or which got lost
-        whole = [self._whole(change, known[name], all_partitions=name not in shown) for name, change in wanted.items()]
-        return refused + self._mirror.apply(whole, run_id=run_id, at=at)
+        whole = [
+            self._whole(change, known[name], all_partitions=name not in shown)
+            for name, change in wanted.items()
+            if self._takes(change)
+        ]
+        return [*refused, *self._too_long(changes), *self._mirror.apply(whole, run_id=run_id, at=at)]
 
-    def publish(self, *, run_id: str, at: int) -> int:
-        """Show every table with all its columns and partitions, as if the other catalog were empty; how many."""
-        tables = self._truth.tables()
-        self._mirror.apply(
-            [self._whole(unchanged(table), table, all_partitions=True) for table in tables], run_id=run_id, at=at
-        )
-        return len(tables)
+    def _takes(self, table: CatalogTable | TableChange) -> bool:
+        """Whether the other catalog can show a table."""
+        name = table.name if isinstance(table, CatalogTable) else table.table
+        return len(name) <= self._mirror.longest_table
+
+    def _takes_column(self, column: Column) -> bool:
+        return len(column.name) <= self._mirror.longest_column
+
+    def _too_long(self, changes: Sequence[TableChange]) -> Iterator[str]:
+        """What is not shown because of its name, in words. Its files are as they should be."""
+        longest = self._mirror.longest_table, self._mirror.longest_column
+        tables = [f"{change.database}.{change.table}" for change in changes if not self._takes(change)]
+        columns = [
+            f"{change.database}.{change.table}.{column.name}"
+            for change in filter(self._takes, changes)
+            for column in change.added
+            if not self._takes_column(column)
+        ]
+        for names, most, what in zip((tables, columns), longest, ("table", "column"), strict=True):
+            if names:
+                kept_out = f"leaves out {len(names)}: {names[0][:_SHOWN]}…"
+                yield f"{self.title} has names of {what}s of up to {most} characters, and {kept_out}"
+
+    def publish(self, *, run_id: str, at: int) -> tuple[int, list[str]]:
+        """Show every table with all its columns and partitions, as if the other catalog were empty.
+
+        Returns how many are shown then, and what the other catalog did not take, in words.
+        """
+        tables = {(table.database, table.name): table for table in self._truth.tables()}
+        changes = [replace(unchanged(table), added=table.schema.columns) for table in tables.values()]
+        whole = [
+            self._whole(change, tables[change.database, change.table], all_partitions=True)
+            for change in filter(self._takes, changes)
+        ]
+        refused = [*self._too_long(changes), *self._mirror.apply(whole, run_id=run_id, at=at)]
+        shown = {(table.database, table.name) for table in self._mirror.tables()}
+        return len(shown & tables.keys()), refused
 
     def _whole(self, change: TableChange, table: CatalogTable, *, all_partitions: bool) -> TableChange:
         """A change that also brings what the other catalog lost."""
         partitions = tuple(self._truth.partitions(table.database, table.name)) if all_partitions else change.partitions
-        types = tuple((column.name, column.type) for column in table.schema.columns)
-        return replace(change, added=table.schema.columns, retyped=types, partitions=partitions)
+        columns = tuple(column for column in table.schema.columns if self._takes_column(column))
+        types = tuple((column.name, column.type) for column in columns)
+        return replace(change, added=columns, retyped=types, partitions=partitions)
 
     def drop(self, database: str, table: str) -> None:
         self._truth.drop(database, table)
@@ -87,13 +130,16 @@ class MirroredCatalog:
     def not_shown(self, source_id: str) -> list[tuple[str, str]]:
         shown = {(table.database, table.name): table for table in self._mirror.tables(source_id)}
         wrong = []
-        for table in self._truth.tables(source_id):
+        for table in filter(self._takes, self._truth.tables(source_id)):
             name, there = f"{table.database}.{table.name}", shown.get((table.database, table.name))
             if there is None:
                 wrong.append((name, "the table is missing"))
                 continue
-            if {(c.name, c.type) for c in table.schema.columns} - {(c.name, c.type) for c in there.schema.columns}:
+            wanted = {(column.name, column.type) for column in table.schema.columns if self._takes_column(column)}
+            if wanted - {(column.name, column.type) for column in there.schema.columns}:
                 wrong.append((name, "columns are missing, or have other types"))
+            if not table.partition_keys:  # and nobody may have the right to ask
+                continue
             known = set(self._mirror.partitions(table.database, table.name))
             missing = [values for values in self._truth.partitions(table.database, table.name) if values not in known]
             if missing:

@@ -7,6 +7,8 @@ from typing import TypeVar
 from eventlake.catalog.base import TableChange
 from eventlake.errors import CatalogLimitError
 
+MOST = 10  # tables that are told of; the rest is counted
+
 Item = TypeVar("Item")
 Result = TypeVar("Result")
 
@@ -14,7 +16,7 @@ Result = TypeVar("Result")
 def within_limits(
     changes: Sequence[TableChange], apply: Callable[[TableChange], None], catalog: str, *, threads: int
 ) -> list[str]:
-    """Change tables; returns what a limit did not let in, which must not keep other tables out."""
+    """Change tables; returns what the catalog did not take, which must not keep other tables out."""
 
     def tried(change: TableChange) -> str | None:
         try:
@@ -23,7 +25,9 @@ def within_limits(
             return f"{change.database}.{change.table} is not as it should be in {catalog}: {error.problem}"
         return None
 
-    return [refused for refused in at_once(tried, changes, threads) if refused]
+    refused = [told for told in at_once(tried, changes, threads) if told]
+    rest = [f"{len(refused) - MOST} more tables are not as they should be in {catalog}"] if refused[MOST:] else []
+    return [*refused[:MOST], *rest]
 
 
 def at_once(do: Callable[[Item], Result], items: Iterable[Item], threads: int) -> list[Result]:

@@ -39,6 +39,11 @@ class Folders:
     def commits(self) -> str:
         return f"{self.books}/commits"
 
+    @property
+    def tops(self) -> set[str]:
+        """What they are called at the top of a lake."""
+        return {folder.partition("/")[0] for folder in (self.data, self.stage, self.books)}
+
     def of_run(self, run_id: str) -> str:
         """The staging folder of a run."""
         return f"{self.stage}/{run_id}"

@@ -59,8 +59,14 @@ class _OpenFile:
     last_received: int
 
 
-def _repeating(rows: pa.Table) -> list[str]:
+# In files of fewer rows, dictionaries take more than they save: with one row 9 % of the file, with 32 rows 2 to 5 %.
+_FEWEST_FOR_DICTIONARIES = 33
+
+
+def repeating(rows: pa.Table) -> list[str]:
     """The columns for which a dictionary is worth its bytes, as far as the first rows tell."""
+    if len(rows) < _FEWEST_FOR_DICTIONARIES:
+        return []
     filled = (
         name for name, cells in zip(rows.column_names, rows.columns, strict=True) if cells.null_count < len(cells)
     )
@@ -113,7 +119,7 @@ class PartitionedWriter:
             if len(self._open) >= self._sizes.open_files:
                 self.close()
             content = pa.BufferOutputStream()
-            writer = pq.ParquetWriter(content, rows.schema, use_dictionary=_repeating(rows), **WRITER)
+            writer = pq.ParquetWriter(content, rows.schema, use_dictionary=repeating(rows), **WRITER)
             file = _OpenFile(writer, content, next(self._names), number, 0, first, last)
             self._open[number, rows.num_columns] = file
         file.writer.write_table(rows, row_group_size=self._sizes.rows_per_group)

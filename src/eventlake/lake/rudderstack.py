@@ -4,6 +4,7 @@ A track call has a row in `tracks` and one in the table of its event, an identif
 `users`. Whatever a cast changes or refuses also is a row of `rudder_discards`.
 """
 
+import re
 from collections.abc import Callable, Mapping
 from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar
@@ -11,7 +12,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import msgspec
 
 from eventlake.events import instants
-from eventlake.events.envelope import CALLS, reject_reason
+from eventlake.events.envelope import CALLS, is_there, reject_reason
 from eventlake.lake import layout
 from eventlake.lake.layout import Folders, TimeWindow
 from eventlake.lake.routes import Route, Sent, all_routes
@@ -35,6 +36,7 @@ _TABLES = {"identify": "identifies", "page": "pages", "screen": "screens", "grou
 _KINDS = {kind.value: kind for kind in TableKind if kind not in (TableKind.EVENT, TableKind.EXTRACT)}
 _DESTINATIONS = ("S3_DATALAKE", "DATA_WAREHOUSE")
 _OPTIONS = ("skipTracksTable", "skipUsersTable", "skipReservedKeywordsEscaping", "useBlendoCasing")
+_ENDS_IN_HASH = re.compile(r"_[0-9a-f]{8}$")
 _DEPTH_OF_CLOUD = 5  # keys, with the one of the part of the event that is flattened
 
 
@@ -73,10 +75,10 @@ class RudderStackDialect(msgspec.Struct, frozen=True, tag="rudderstack"):
         reason = reject_reason(event, "track" if is_extract else call)
         if reason:
             return reason
-        if is_extract and not _is_there(event.get("recordId")):
+        if is_extract and not is_there(event.get("recordId")):
             return "record_id_not_defined"
         name = event["event"] if call in ("track", "extract") else ""
-        return Sent(str(call), name, _is_there(event.get("userId")), frozenset(_options(event.get("integrations"))))
+        return Sent(str(call), name, is_there(event.get("userId")), frozenset(_options(event.get("integrations"))))
 
     def is_special(self, path: Path) -> bool:
         return path[0] == "integrations" and len(path) > 2 and path[1] in _DESTINATIONS and path[2] == "options"
@@ -127,8 +129,9 @@ class RudderStackDialect(msgspec.Struct, frozen=True, tag="rudderstack"):
         return f"{self.data_folder}/{shortened(folder, MAX_FOLDER_LENGTH)}"
 
     def key_at(self, location: str) -> str | None:
-        folder, _, key = location.rpartition("/")
-        return key if folder == self.data_folder else None
+        key = location.rpartition("/")[2]
+        is_cut = len(key) == MAX_FOLDER_LENGTH and _ENDS_IN_HASH.search(key)  # what was there is not to be known
+        return None if is_cut or self.location(key) != location else key
 
     def columns(self, table_key: str, sent: Sent | None = None, *, is_first: bool = True) -> ColumnRules:
         of_event = TableKind.EXTRACT if self.is_cloud else TableKind.EVENT
@@ -170,13 +173,6 @@ class RudderStackDialect(msgspec.Struct, frozen=True, tag="rudderstack"):
     def maker(self, table_key: str, column: str) -> Callable[[str], str] | None:
         has_both = table_key == "tracks" or (table_key not in _KINDS and not self.is_cloud)
         return partial(rudder_names.event_name, rules=self._names()) if column == "event" and has_both else None
-
-
-def _is_there(user_id: Any) -> bool:
-    """Whether a user is named: neither by nothing, nor by blanks, nor by something that is no single value."""
-    if isinstance(user_id, str):
-        return bool(user_id.strip())
-    return user_id is not None and not isinstance(user_id, dict | list)
 
 
 def _options(integrations: Any) -> list[str]:

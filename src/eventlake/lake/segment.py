@@ -25,6 +25,20 @@ if TYPE_CHECKING:  # takes its time to load, and commands that only look shall a
 class TableNaming(Enum):
     PREFIXED = "prefixed"  # track_order_completed
     PLAIN = "plain"  # order_completed
+    PLURAL = "plural"  # tracks_order_completed, identifies: as Segment's first documents had them
+
+
+def _plural(table_key: str) -> str:
+    """A table's name, of which the call is in the plural."""
+    call, underscore, rest = table_key.partition("_")
+    return f"{PLURALS.get(call, call)}{underscore}{rest}"
+
+
+PLURALS = {
+    **{call: f"{call}s" for call in ("track", "page", "screen", "group")},
+    "identify": "identifies",
+    "alias": "aliases",
+}
 
 
 class SegmentDialect(msgspec.Struct, frozen=True, tag="segment"):
@@ -66,6 +80,13 @@ class SegmentDialect(msgspec.Struct, frozen=True, tag="segment"):
         is_plain = self.naming is TableNaming.PLAIN and name not in CALLS - {"track"}
         return names.shortened(name if is_plain else f"track_{name}", names.MAX_TABLE_LENGTH)
 
+    def event_of(self, table_key: str) -> str | None:
+        """What its track calls are called, as names of tables are written; None if a table is for other calls."""
+        if table_key in CALLS - {"track"}:
+            return None
+        bare = table_key.removeprefix("track_")
+        return bare if self.naming is not TableNaming.PLAIN or bare in CALLS - {"track"} else table_key
+
     def routes(self, table_keys: frozenset[str]) -> frozenset[Route]:
         """All routes that messages can have taken, if these are the tables."""
         return all_routes((key,) for key in table_keys)
@@ -85,7 +106,8 @@ class SegmentDialect(msgspec.Struct, frozen=True, tag="segment"):
         return f"{self.folders.data}/{self.source_folder}"
 
     def table_name(self, table_key: str) -> str:
-        return f"{self.table_prefix}_{table_key}" if self.table_prefix else table_key
+        name = _plural(table_key) if self.naming is TableNaming.PLURAL else table_key
+        return f"{self.table_prefix}_{name}" if self.table_prefix else name
 
     def location(self, table_key: str) -> str:
         return f"{self.data_folder}/segment_type={table_key}"

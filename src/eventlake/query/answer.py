@@ -5,7 +5,7 @@ import re
 import tempfile
 import threading
 import uuid
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from difflib import get_close_matches
 from pathlib import Path
@@ -15,6 +15,7 @@ import pyarrow as pa
 
 from eventlake.errors import InvalidSettingsError, NotFoundError, TransientError
 from eventlake.query import damage, guard
+from eventlake.query.fixes import ON_THE_COMMAND_LINE, Fixes
 from eventlake.query.named import is_blank, is_show_tables
 from eventlake.query.views import Only, Views, all_files, quoted
 from eventlake.storage.duck import LakeFiles
@@ -39,6 +40,7 @@ def query(
     most_rows: int | None = None,
     memory: str | None = None,
     only: Only = all_files,
+    fixes: Fixes = ON_THE_COMMAND_LINE,
 ) -> pa.Table:
     """The rows that a query gives, of its last statement. Tables are called `<database>.<table>`.
 
@@ -49,7 +51,7 @@ def query(
         files = LakeFiles(lake.storage)
         connection.register_filesystem(files)
         views = Views(lake, connection, files, only)
-        with _errors_explained(views, files), _ended_in_time(connection, timeout):
+        with _errors_explained(views, files, fixes), _ended_in_time(connection, timeout, fixes):
             connection.execute("SET TimeZone = 'UTC'")
             connection.execute("SET temp_directory = ?", [scratch])
             if memory is not None:
@@ -57,20 +59,28 @@ def query(
             connection.execute("SET catalog_error_max_schemas = 0")  # it would propose tables of its own
             statements = connection.extract_statements(sql)
             if not statements:
-                raise InvalidSettingsError("there is no query", fix='for example `eventlake query "select 1"`')
+                raise InvalidSettingsError("there is no query", fix=fixes.empty)
             views.make(sql)
             if not unrestricted:
-                guard.check(statements)
+                guard.check(statements, fixes.refused)
                 guard.lock(connection, files)
             *before, last = (_SHOW_TABLES if is_show_tables(one.query) else one.query for one in statements)
             for statement in before:
                 connection.execute(statement)
                 connection.complete()
-            found = connection.sql(_without_end(connection, last))
-            if found and most_rows is not None:
+            found: duckdb.DuckDBPyRelation | None = connection.sql(_without_end(connection, last))
+            if found is not None and most_rows is not None:
                 found = found.limit(most_rows)
-            has_rows = found and statements[-1].type is not duckdb.StatementType.CREATE  # that only counts
-            return _named_apart(found.to_arrow_table()) if has_rows else pa.table({})
+            if found is None or _gives_no_rows(statements[-1]):
+                return pa.table({})
+            rows = found.to_arrow_table()
+            return rows.rename_columns(named_apart(rows.column_names))
+
+
+def _gives_no_rows(statement: duckdb.Statement) -> bool:
+    """Whether what comes of a statement only says that it was carried out, or counts."""
+    is_for_effect = statement.expected_result_type == [duckdb.ExpectedResultType.NOTHING]
+    return is_for_effect or statement.type is duckdb.StatementType.CREATE
 
 
 def _without_end(connection: duckdb.DuckDBPyConnection, statement: str) -> str:
@@ -83,8 +93,8 @@ def _without_end(connection: duckdb.DuckDBPyConnection, statement: str) -> str:
     return statement
 
 
-def save(lake: Lake, sql: str, target: Path, *, unrestricted: bool = False, timeout: float | None = None) -> int:
-    """Write the rows that a query gives to a file, in the format of its ending; how many they are."""
+def save(lake: Lake, asked: Callable[[], pa.Table], target: Path) -> int:
+    """Write rows to a file, in the format of its ending; how many they are. They are asked for if it can be written."""
     how = _FORMATS.get(target.suffix.lower())
     if how is None:
         raise InvalidSettingsError(f"{target} has none of the known endings", fix=f"use one of {', '.join(_FORMATS)}")
@@ -94,7 +104,7 @@ def save(lake: Lake, sql: str, target: Path, *, unrestricted: bool = False, time
         raise InvalidSettingsError(f"{target} is in the lake, whose files are eventlake's", fix="choose another folder")
     if not target.parent.is_dir():
         raise NotFoundError(f"there is no folder {target.parent}", fix="make it, or choose another")
-    rows = query(lake, sql, unrestricted=unrestricted, timeout=timeout)
+    rows = asked()
     aside = target.with_name(f".{uuid.uuid4().hex}{target.suffix}")
     try:
         with duckdb.connect(":memory:") as writer:  # knows the rows and the file, and nothing of the query
@@ -112,7 +122,7 @@ def save(lake: Lake, sql: str, target: Path, *, unrestricted: bool = False, time
 
 
 @contextmanager
-def _ended_in_time(connection: duckdb.DuckDBPyConnection, seconds: float | None) -> Iterator[None]:
+def _ended_in_time(connection: duckdb.DuckDBPyConnection, seconds: float | None, fixes: Fixes) -> Iterator[None]:
     timer = threading.Timer(seconds, connection.interrupt) if seconds else None
     if timer is None:
         yield
@@ -121,35 +131,33 @@ def _ended_in_time(connection: duckdb.DuckDBPyConnection, seconds: float | None)
     try:
         yield
     except duckdb.InterruptException as error:
-        raise TransientError(
-            f"the query took longer than {seconds:g} seconds", fix="give it more time with --timeout, or ask for less"
-        ) from error
+        raise TransientError(f"the query took longer than {seconds:g} seconds", fix=fixes.too_long) from error
     finally:
         timer.cancel()
 
 
 @contextmanager
-def _errors_explained(views: Views, files: LakeFiles) -> Iterator[None]:
+def _errors_explained(views: Views, files: LakeFiles, fixes: Fixes) -> Iterator[None]:
     """Let an error of DuckDB say who must act: most are about the query, some about the lake's files."""
     try:
         yield
     except duckdb.Error as error:
         words = _words(error)
         if guard.was_refused(error):
-            raise guard.refusal(words) from error
+            raise guard.refusal(words, fixes.refused) from error
         if isinstance(error, duckdb.OutOfMemoryException):
             raise TransientError(f"the query failed: {words}", fix="ask for fewer rows or columns at once") from error
         raise damage.explained(error, views, files) or InvalidSettingsError(
-            f"the query failed: {words}", fix=_proposal(words, views.names)
+            f"the query failed: {words}", fix=_proposal(words, views.names, fixes)
         ) from error
 
 
-def _proposal(words: str, names: list[str]) -> str:
+def _proposal(words: str, names: list[str], fixes: Fixes) -> str:
     missing = re.search(r"Table with name (\S+) does not exist", words)
     by_table = {name.partition(".")[2]: name for name in names}
     alike = get_close_matches(missing[1].lower(), by_table, 3) if missing else []
     proposal = f"perhaps {' or '.join(by_table[name] for name in alike)}; " if alike else ""
-    return f"{proposal}see `eventlake tables` and `eventlake describe TABLE` for the names"
+    return f"{proposal}{fixes.names}"
 
 
 def _words(error: duckdb.Error) -> str:
@@ -160,13 +168,13 @@ def _words(error: duckdb.Error) -> str:
     return text
 
 
-def _named_apart(rows: pa.Table) -> pa.Table:
+def named_apart(given: Iterable[str]) -> list[str]:
     """A join may give two columns one name; the second is called `name_1`, as DuckDB does in a subquery."""
     names: list[str] = []
-    for name in rows.column_names:
+    for name in given:
         count, unique = 0, name
         while unique in names:
             count += 1
             unique = f"{name}_{count}"
         names.append(unique)
-    return rows.rename_columns(names)
+    return names

@@ -28,10 +28,6 @@ _IN_MEMORY = {
     *(_TYPES.CREATE, _TYPES.CREATE_FUNC, _TYPES.ALTER, _TYPES.DROP, _TYPES.SET, _TYPES.VARIABLE_SET),
     *(_TYPES.INSERT, _TYPES.UPDATE, _TYPES.DELETE, _TYPES.MERGE_INTO, _TYPES.TRANSACTION),
 }
-_WAY_OUT = (
-    "`--output FILE` saves the rows of a query as CSV, Parquet or JSON; `--unrestricted` lets it do whatever the user "
-    "who runs it may do"
-)
 
 
 def lock(connection: duckdb.DuckDBPyConnection, files: LakeFiles) -> None:
@@ -44,15 +40,15 @@ def lock(connection: duckdb.DuckDBPyConnection, files: LakeFiles) -> None:
     connection.execute("SET lock_configuration = true")
 
 
-def check(statements: Sequence[duckdb.Statement]) -> None:
+def check(statements: Sequence[duckdb.Statement], fix: str) -> None:
     """Refuse, with a sentence, the kinds of statements that `lock` would make fail one by one."""
     for statement in statements:
         if statement.type not in _READS | _IN_MEMORY:
-            raise refusal(f"{statement.type.name} is refused")
+            raise refusal(f"{statement.type.name} is refused", fix)
 
 
-def refusal(problem: str) -> InvalidSettingsError:
-    return InvalidSettingsError(f"a query only reads the tables of the lake: {problem}", fix=_WAY_OUT)
+def refusal(problem: str, fix: str) -> InvalidSettingsError:
+    return InvalidSettingsError(f"a query only reads the tables of the lake: {problem}", fix=fix)
 
 
 def was_refused(error: duckdb.Error) -> bool:

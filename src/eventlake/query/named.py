@@ -9,7 +9,8 @@ _USED = re.compile(rf"\buse\s+(?:{_NAME}\s*\.\s*)?({_NAME})", re.IGNORECASE)
 _COMMENT = re.compile(r"--[^\n]*|/\*.*?\*/", re.DOTALL)
 # Questions about tables in general.
 _GENERAL = re.compile(
-    r"\b(show|describe|desc|pragma|information_schema|duckdb_\w+|pg_\w+|sqlite_master|query|query_table)\b",
+    # `desc` begins a statement; behind a name it is how rows are ordered, for which not all tables need be there.
+    r"(?:^|[;(])\s*desc\b|\b(show|describe|pragma|information_schema|duckdb_\w+|pg_\w+|sqlite_master|query|query_table)\b",
     re.IGNORECASE,
 )
 _SHOW_TABLES = re.compile(r"\s*show\s+(all\s+)?tables\s*;?\s*", re.IGNORECASE)
@@ -35,7 +36,7 @@ def _found(sql: str, tables: set[Table]) -> Iterator[Table]:
 
 def asks_in_general(sql: str) -> bool:
     """Whether a query asks which tables there are."""
-    return bool(_GENERAL.search(sql))
+    return any(_GENERAL.search(text) for text in (sql, _COMMENT.sub(" ", sql)))
 
 
 def is_show_tables(statement: str) -> bool:

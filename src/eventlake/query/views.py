@@ -4,7 +4,9 @@ from collections.abc import Callable, Iterable, Sequence
 
 import duckdb
 
+from eventlake.catalog import view_sql
 from eventlake.catalog.base import SYSTEM_DATABASE, CatalogTable
+from eventlake.catalog.view_sql import DUCKDB
 from eventlake.control.ledger import LakeFile
 from eventlake.errors import InvalidSettingsError
 from eventlake.lake.quarantine import SCHEMA as QUARANTINE_SCHEMA
@@ -16,14 +18,6 @@ from eventlake.schema.names import RESERVED_DATABASES
 from eventlake.storage.duck import LakeFiles
 from eventlake.workspace import Lake
 
-_DUCK_TYPES = {
-    "bigint": "BIGINT",
-    "boolean": "BOOLEAN",
-    "decimal(38,6)": "DECIMAL(38,6)",
-    "double": "DOUBLE",
-    "string": "VARCHAR",
-    "timestamp": "TIMESTAMPTZ",
-}
 _LINE_TYPES = {"string": "VARCHAR", "int64": "BIGINT", "binary": "BLOB", "timestamp[us, tz=UTC]": "TIMESTAMPTZ"}
 _REPORTS, _QUARANTINE, _VIOLATIONS = ((SYSTEM_DATABASE, name) for name in ("sync_reports", "quarantine", "violations"))
 _SYSTEM = (_REPORTS, _QUARANTINE, _VIOLATIONS)
@@ -61,22 +55,34 @@ class Views:
     def make(self, sql: str) -> None:
         """Make the views that a query needs. Making one opens its files, so tables that are only listed get none."""
         tables = {(table.database, table.name): table for table in self.lake.catalog.tables()}
-        self.names = [".".join(key) for key in (*tables, *_SYSTEM)]
-        wanted = named(sql, [*tables, *_SYSTEM])
+        over = {
+            (one.settings.warehouse, view.name): view
+            for one in self.lake.connections
+            for view in self.lake.warehouse_views(one)
+        }
+        self.names = [".".join(key) for key in (*tables, *over, *_SYSTEM)]
+        asked = named(sql, [*tables, *over, *_SYSTEM])
+        below = {(part.table.database, part.table.name) for key in asked & over.keys() for part in over[key].parts}
+        wanted = below | (asked - over.keys())
         for database, name in sorted(wanted):
             if database in RESERVED_DATABASES:
                 raise self._reserved(tables[database, name])
-        for database in sorted({database for database, _ in (*tables, _REPORTS)} - RESERVED_DATABASES):
-            self._connection.execute(f"CREATE SCHEMA IF NOT EXISTS {_name(database)}")
+        for database in sorted({database for database, _ in (*tables, *over, _REPORTS)} - RESERVED_DATABASES):
+            self._connection.execute(f"CREATE SCHEMA IF NOT EXISTS {DUCKDB.name(database)}")
         for key in wanted:
             self._create(key, self._select(key, tables))
+        for key in asked & over.keys():
+            self._create(key, view_sql.select(over[key], DUCKDB))
         if asks_in_general(sql):
             for key in {*tables, *_SYSTEM} - wanted:
                 if key[0] not in RESERVED_DATABASES:
                     self._create(key, _placeholder(_columns(key, tables), key))
+            for key in over.keys() - asked:
+                columns = [(name, DUCKDB.types[kind]) for name, kind in over[key].columns.items()]
+                self._create(key, _placeholder(columns, key))
 
     def _create(self, key: tuple[str, str], select: str) -> None:
-        self._connection.execute(f"CREATE VIEW {_name(key[0])}.{_name(key[1])} AS {select}")
+        self._connection.execute(f"CREATE VIEW {DUCKDB.name(key[0])}.{DUCKDB.name(key[1])} AS {select}")
 
     def _reserved(self, table: CatalogTable) -> InvalidSettingsError:
         slug = next((one.name for one in self.lake.connections if one.source.id == table.source_id), "SOURCE")
@@ -101,7 +107,7 @@ class Views:
         if not found:
             return _empty(columns)
         files = self._addresses((file.path, file.size, file.digest) for file in found)
-        hive = ", ".join(f"{_name(key)}: VARCHAR" for key in table.partition_keys)
+        hive = ", ".join(f"{DUCKDB.name(key)}: VARCHAR" for key in table.partition_keys)
         by_folders = f"true, hive_types_autocast=false, hive_types={{{hive}}}" if hive else "false"
         read = f"read_parquet([{files}], union_by_name=true, hive_partitioning={by_folders})"
         return f"SELECT {_names(columns)} FROM ({_empty(columns)} UNION ALL BY NAME SELECT * FROM {read})"  # noqa: S608
@@ -151,7 +157,7 @@ def _columns(key: tuple[str, str], tables: dict[tuple[str, str], CatalogTable]) 
         kept = [(field.name, _LINE_TYPES[str(field.type)]) for field in _OF_LINES[key]]
         return [("source_id", "VARCHAR"), ("run_id", "VARCHAR"), *kept]
     table = tables[key]
-    columns = [(column.name, _DUCK_TYPES[column.type.value]) for column in table.schema.columns]
+    columns = [(column.name, DUCKDB.types[column.type]) for column in table.schema.columns]
     return [*columns, *((key, "VARCHAR") for key in table.partition_keys)]
 
 
@@ -166,15 +172,11 @@ def _placeholder(columns: Columns, key: tuple[str, str]) -> str:
 
 
 def _nulls(columns: Columns) -> str:
-    return ", ".join(f"CAST(NULL AS {kind}) AS {_name(name)}" for name, kind in columns)
+    return ", ".join(f"CAST(NULL AS {kind}) AS {DUCKDB.name(name)}" for name, kind in columns)
 
 
 def _names(columns: Columns) -> str:
-    return ", ".join(_name(name) for name, _ in columns)
-
-
-def _name(text: str) -> str:
-    return '"' + text.replace('"', '""') + '"'
+    return ", ".join(DUCKDB.name(name) for name, _ in columns)
 
 
 def quoted(text: str) -> str:

@@ -8,17 +8,21 @@ from typing import TYPE_CHECKING, Any
 
 from eventlake.azure.identity import AzureOptions, Tokens
 from eventlake.azure.refusals import is_refusal, no_token, refused, wrong
-from eventlake.azure.vault import revealed
+from eventlake.azure.vault import forget, revealed
 from eventlake.errors import TransientError
 from eventlake.storage.base import TIMEOUT
-from eventlake.storage.objects import ObjectStorage, code_of, told
+from eventlake.storage.object_files import READ_AT_ONCE
+from eventlake.storage.objects import ObjectStorage, code_of, message_of
 
 if TYPE_CHECKING:
     from obstore.store import ObjectStore
 
 _ABFSS = re.compile(r"abfss://(?P<container>[^@/]+)@(?P<account>[^./]+)\.dfs\.(?P<cloud>[^/]+)(/(?P<prefix>.*))?")
-_WRITES = ("write", "create", "copy")
+_WRITES = ("write", "create")
 _LOOK_AGAIN = 0.2  # seconds
+_MORE = re.compile(r"<AuthenticationErrorDetail>\s*([^<]+)")
+_SIGNED = re.compile(r"[A-Za-z0-9+/]{43}=")  # the signature of a request
+_MOST_SHOWN = 300  # characters of what Azure says
 
 
 class AzureStorage(ObjectStorage):
@@ -80,6 +84,9 @@ class AzureStorage(ObjectStorage):
         if found is None:
             self._head(target)  # it was moved before, or it is lost
             return
+        if self.options.encryption_scope:
+            self._rewrite(source, target)
+            return
         super()._copy(source, target)
         deadline = time.monotonic() + self.timeout
         while self._head(target).size != found.size:
@@ -90,20 +97,39 @@ class AzureStorage(ObjectStorage):
                 )
             time.sleep(_LOOK_AGAIN)
 
-    def _explained(self, error: Exception, request: str, what: str) -> Exception | None:
+    def _rewrite(self, source: str, target: str) -> None:
+        """Copy a file through this machine: a copy that Azure makes is not encrypted in a scope."""
+        with self.open_stream(source) as content:
+            self.upload(target, iter(lambda: content.read(READ_AT_ONCE), b""))
+
+    def _explained(self, error: Exception, request: str, what: str, signed_in: Any) -> Exception | None:
         from obstore.exceptions import BaseError, PermissionDeniedError, UnauthenticatedError  # noqa: PLC0415
 
-        refusal = getattr(self._credentials, "refusal", None)
+        refusal = getattr(signed_in, "refusal", None)
         if refusal is not None:
+            self._sign_in_anew()
             return no_token(refusal, what)
-        answer = told(error)
+        answer = message_of(error) + _more_of(error)
         if problem := wrong(code_of(error), answer, what):
             return problem
         if isinstance(error, PermissionDeniedError | UnauthenticatedError) or is_refusal(code_of(error)):
+            self._sign_in_anew()
             return refused(request, code_of(error), answer, what)
         if isinstance(error, BaseError | FileNotFoundError):
             return TransientError(f"could not {what}: {answer}", fix="check the network, then run it again")
         return None
+
+    def _sign_in_anew(self) -> None:
+        """Let the next request be made with what the settings and their vault say by then."""
+        forget()
+        for name in ("_credentials", "_store", "_writing"):
+            self.__dict__.pop(name, None)
+
+
+def _more_of(error: Exception) -> str:
+    """Why Azure does not believe whoever asks, if it says: a clock that is off, a signature that has expired."""
+    found = _MORE.search(str(error))
+    return f" {_SIGNED.sub('…', found[1].strip().splitlines()[0])[:_MOST_SHOWN]}" if found else ""
 
 
 class _Given:

@@ -20,11 +20,11 @@ class LakeFiles(AbstractFileSystem):  # type: ignore[misc] # fsspec has no types
     There is no way to write: a query may hold a COPY wherever DuckDB takes one, and the lake stays as it is.
     """
 
-    protocol = _PROTOCOL
     cachable = False
 
-    def __init__(self, storage: Storage) -> None:
+    def __init__(self, storage: Storage, protocol: str = _PROTOCOL) -> None:
         super().__init__()
+        self.protocol = protocol
         self._storage = storage
         self._sizes: dict[str, int] = {}
         self.failures: dict[str, Exception] = {}  # by path; what DuckDB makes of them cannot be read
@@ -32,11 +32,11 @@ class LakeFiles(AbstractFileSystem):  # type: ignore[misc] # fsspec has no types
     def address(self, path: str, size: int) -> str:
         """Let DuckDB read a file; what it is called there."""
         self._sizes[path] = size
-        return f"{_PROTOCOL}://{path}"
+        return f"{self.protocol}://{path}"
 
     @property
     def addresses(self) -> list[str]:
-        return [f"{_PROTOCOL}://{path}" for path in self._sizes]
+        return [f"{self.protocol}://{path}" for path in self._sizes]
 
     def open(self, path: str, mode: str = "rb", **_: Any) -> Any:
         if mode != "rb":
@@ -61,7 +61,7 @@ class LakeFiles(AbstractFileSystem):  # type: ignore[misc] # fsspec has no types
         return [self._known(path)]  # queries name their files one by one
 
     def _known(self, path: str) -> str:
-        name = path.removeprefix(f"{_PROTOCOL}://")
+        name = path.removeprefix(f"{self.protocol}://")
         if name not in self._sizes:
             raise PermissionError(f"{name} is no file of a table that the query names")
         return name

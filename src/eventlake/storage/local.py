@@ -41,6 +41,8 @@ class LocalStorage(Storage):
     def _listed(self, folder: str) -> list[StoredFile]:
         selector = _fs().FileSelector(self.full(folder), allow_not_found=True, recursive=True)
         found = [info for info in self._files.get_file_info(selector) if info.is_file]
+        if not found:
+            self._refuse_below_a_file(folder)
         found.sort(key=lambda info: info.path)
         return [StoredFile(info.path[len(self.root) + 1 :], info.size, f"{info.mtime_ns}") for info in found]
 
@@ -48,7 +50,14 @@ class LocalStorage(Storage):
     def folders(self, folder: str) -> list[str]:
         selector = _fs().FileSelector(self.full(folder), allow_not_found=True)
         found = self._files.get_file_info(selector)
+        if not found:
+            self._refuse_below_a_file(folder)
         return sorted(info.base_name for info in found if info.type == _fs().FileType.Directory)
+
+    def _refuse_below_a_file(self, folder: str) -> None:
+        """What is not there may come; but what has a file where a folder should be is no empty lake."""
+        with contextlib.suppress(FileNotFoundError):
+            Path(self.full(folder)).stat()
 
     @answered
     def stat(self, path: str) -> StoredFile | None:

@@ -34,6 +34,7 @@ _NOT_THERE = ("", "404", "NoSuchKey", "BlobNotFound")
 class ObjectStorage(Storage):
     at_once = 16
     extra: str  # of ours, that brings what is needed
+    _credentials: Any = None  # by which requests are made; `refusal` tells why there are none any more
 
     def __init__(self, root: str, options: Any, *, timeout: float) -> None:
         super().__init__(root.rstrip("/"), timeout=timeout)
@@ -47,8 +48,8 @@ class ObjectStorage(Storage):
         """The store; its paths begin below the root of this storage."""
 
     @abstractmethod
-    def _explained(self, error: Exception, request: str, what: str) -> Exception | None:
-        """What the answer to a request means; None if it is not the server's."""
+    def _explained(self, error: Exception, request: str, what: str, signed_in: Any) -> Exception | None:
+        """What the answer to a request means, which was made by these credentials; None if it is not the server's."""
 
     @functools.cached_property
     def _store(self) -> "ObjectStore":
@@ -77,17 +78,21 @@ class ObjectStorage(Storage):
 
     def _answer(self, request: str, path: str, ask: Callable[["ObjectStore"], R]) -> R:
         what = f"{request} {self.full(path)}"
+        signed_in = None
         try:
-            return ask(self._store_for(request))
+            store = self._store_for(request)
+            signed_in = (
+                self._credentials
+            )  # of several requests that fail together, the first gives the next ones others
+            return ask(store)
         except EventLakeError:
             raise
         except FileNotFoundError as error:
             if code_of(error) in _NOT_THERE:
                 raise FileNotFoundError(what) from error
-            raise self._explained(error, request, what) or error from error
+            raise self._explained(error, request, what, signed_in) or error from error
         except Exception as error:
-            problem = self._explained(error, request, what)
-            if problem is None:
+            if (problem := self._explained(error, request, what, signed_in)) is None:
                 raise
             raise problem from error
 
@@ -100,9 +105,8 @@ class ObjectStorage(Storage):
         if len(first) < _LISTED_AT_ONCE:
             yield from _without_folders(first)
             return
-        with ThreadPoolExecutor(
-            self.at_once
-        ) as pool:  # a page comes after the other, so folders are listed beside each other
+        # A page comes after the other, so folders are listed beside each other.
+        with ThreadPoolExecutor(self.at_once) as pool:
             parts: list[str | StoredFile] = [folder]
             while 0 < sum(isinstance(part, str) for part in parts) < self.at_once:
                 parts = list(itertools.chain.from_iterable(pool.map(self._members, parts)))
@@ -166,7 +170,7 @@ class ObjectStorage(Storage):
         return _arrow().PythonFile(Upload(self, path), mode="w")
 
     def upload(self, path: str, content: Any) -> None:
-        """Write a file of any size from a file object."""
+        """Write a file of any size from a file object, or from its blocks."""
         self._transfer("write", path, lambda store: _obstore().put(store, path, content))
 
     def put(self, path: str, content: Any) -> None:
@@ -232,7 +236,7 @@ def code_of(error: Exception) -> str:
     return found[1] if found else ""
 
 
-def told(error: Exception) -> str:
+def message_of(error: Exception) -> str:
     """What an error of obstore says, for people: the server's own words, if it has any."""
     whole = str(error).partition("\n\nDebug source")[0].strip()
     message = _MESSAGE.search(whole)

@@ -13,7 +13,7 @@ from eventlake.aws.service import Service
 from eventlake.aws.session import AwsOptions, client, session
 from eventlake.errors import InvalidSettingsError, TransientError
 from eventlake.storage.base import TIMEOUT
-from eventlake.storage.objects import ObjectStorage, code_of, told
+from eventlake.storage.objects import ObjectStorage, code_of, message_of
 
 if TYPE_CHECKING:
     from obstore.store import ObjectStore
@@ -59,7 +59,7 @@ class S3Storage(ObjectStorage):
             raise InvalidSettingsError(
                 f"{self._bucket!r} cannot be a bucket", fix="correct lake.root: s3://bucket/prefix"
             )
-        config: Any = {"region": self._region(), **self._address()}
+        config: Any = {"region": self.region(), **self._address()}
         if not self.options.endpoint:  # which is reached by TLS: a second check of every byte takes its time
             config["unsigned_payload"] = True
         if self.options.encryption:
@@ -95,7 +95,7 @@ class S3Storage(ObjectStorage):
         with_bucket = parts._replace(netloc=f"{self._bucket}.{parts.netloc}").geturl()
         return {"endpoint": with_bucket, "virtual_hosted_style_request": True}
 
-    def _region(self) -> str:
+    def region(self) -> str:
         """Where the bucket is; only AWS itself has more than one place for buckets."""
         region = self.options.aws.region or session(self.options.aws).region_name or "us-east-1"
         if self.options.endpoint:
@@ -108,7 +108,7 @@ class S3Storage(ObjectStorage):
         headers = head.get("ResponseMetadata", {}).get("HTTPHeaders", {})
         return str(headers.get("x-amz-bucket-region", region))
 
-    def _explained(self, error: Exception, request: str, what: str) -> Exception | None:
+    def _explained(self, error: Exception, request: str, what: str, signed_in: Any) -> Exception | None:
         from obstore.exceptions import BaseError, PermissionDeniedError, UnauthenticatedError  # noqa: PLC0415
 
         code = code_of(error)
@@ -116,14 +116,14 @@ class S3Storage(ObjectStorage):
             return InvalidSettingsError(f"there is no bucket {self._bucket}", fix="make it, or correct lake.root")
         if code in _WRONG:
             return InvalidSettingsError(
-                f"could not {what}: {told(error)}", fix="correct lake.root and the settings of s3"
+                f"could not {what}: {message_of(error)}", fix="correct lake.root and the settings of s3"
             )
-        if isinstance(error, UnauthenticatedError) and self._credentials.refusal:
-            return explained(self._credentials.refusal, what, self.options.aws)
+        if isinstance(error, UnauthenticatedError) and signed_in.refusal:
+            return explained(signed_in.refusal, what, self.options.aws)
         if isinstance(error, PermissionDeniedError | UnauthenticatedError) or is_refusal(code):
-            return refused(_OPERATIONS[request], told(error), what)
+            return refused(_OPERATIONS[request], code, message_of(error), what)
         if isinstance(error, BaseError):
-            return TransientError(f"could not {what}: {told(error)}", fix="check the network, then run it again")
+            return TransientError(f"could not {what}: {message_of(error)}", fix="check the network, then run it again")
         return explained(error, what, self.options.aws)
 
     @functools.cached_property
