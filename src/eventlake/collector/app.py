@@ -15,6 +15,7 @@ from urllib.parse import parse_qs, unquote
 
 import msgspec
 
+from eventlake.clock import Clock
 from eventlake.collector import checking, intake, sdk_settings
 from eventlake.collector.addresses import Addresses
 from eventlake.collector.checking import Rejected
@@ -30,7 +31,6 @@ from eventlake.events.checks import Problem
 from eventlake.events.envelope import CALLS
 from eventlake.events.instants import to_milliseconds
 from eventlake.events.stamps import Reception
-from eventlake.workspace import Clock
 
 Scope = MutableMapping[str, Any]
 Receive = Callable[[], Awaitable[MutableMapping[str, Any]]]
@@ -212,7 +212,8 @@ class Collector:
         if not holder.enabled:
             problem = Problem("source_disabled", "the source is switched off: `eventlake source enable` lets it in")
             return self._rejected(holder, now, checking.refused(sent, problem, hides), key)
-        reception = Reception(holder.source_id, now, from_client, self.addresses.client(request.scope), call)
+        client, of_records = self.addresses.client(request.scope), holder.sends_records
+        reception = Reception(holder.source_id, now, from_client, client, call, sends_records=of_records)
         try:
             records, rejected, suppressed = checking.checked(sent, reception, hides)
         except BadRequestError as error:
@@ -254,7 +255,8 @@ class Collector:
         if holder is None:
             return _refusal(401, "invalid_write_key", "give a write key, in Basic authentication or as writeKey")
         try:
-            rejected = checking.checked(sent, Reception(holder.source_id, self.clock.now())).rejected
+            reception = Reception(holder.source_id, self.clock.now(), sends_records=holder.sends_records)
+            rejected = checking.checked(sent, reception).rejected
         except BadRequestError as error:
             return _refusal(400, error.code, str(error))
         return Answer(200, _encode({"valid": not rejected, "errors": _shown(rejected)}))

@@ -1,6 +1,5 @@
 """Which events of a request are stored, and the reasons for those that are not."""
 
-from collections.abc import Callable
 from dataclasses import replace
 from typing import Any, NamedTuple
 
@@ -19,8 +18,10 @@ from eventlake.collector.log import Record, message_hash
 from eventlake.events import checks
 from eventlake.events.checks import Problem
 from eventlake.events.stamps import Reception, stamped, with_type
+from eventlake.events.suppression import NOBODY
 from eventlake.reading import exact_json
-from eventlake.reading.exact_json import NotJsonError
+from eventlake.reading.exact_json import NotJsonError, Parsed
+from eventlake.reading.named import Hides, names
 
 SECRET = frozenset({"writeKey"})  # never stored
 SAMPLE = 500  # characters of an event that was refused
@@ -42,7 +43,7 @@ class Checked(NamedTuple):
     suppressed: int = 0  # of people of whom nothing is kept
 
 
-def checked(intake: Intake, reception: Reception, hides: Callable[[Any], bool] = lambda _: False) -> Checked:
+def checked(intake: Intake, reception: Reception, hides: Hides = NOBODY.hides) -> Checked:
     """The events as they are stored, and those that are refused. Of one that `hides`, nothing is kept."""
     if intake.is_batch and not intake.events:
         return Checked([], [Rejected(0, [Problem("empty_batch", "the batch has no events")], "")])
@@ -65,29 +66,28 @@ def checked(intake: Intake, reception: Reception, hides: Callable[[Any], bool] =
     return Checked(records, rejected, suppressed)
 
 
-def refused(intake: Intake, problem: Problem, hides: Callable[[Any], bool]) -> list[Rejected]:
+def refused(intake: Intake, problem: Problem, hides: Hides) -> list[Rejected]:
     """All events of a request, none of which is stored for the same reason. Of one that `hides`, no sample is kept."""
     found = [
-        Rejected(index, [problem], "" if hides(_parsed(item)) else _sample(item))
+        Rejected(index, [problem], "" if names(hides, *_parsed(item)) else _sample(item))
         for index, item in enumerate(intake.events[:MAX_EVENTS])
     ]
     return found or [Rejected(0, [problem], "")]
 
 
-def _parsed(item: dict[str, Any] | Raw) -> Any:
-    """An event as an object; None for what is none."""
+def _parsed(item: dict[str, Any] | Raw) -> Parsed:
+    """An event as an object, and what has no place in it; None for what is none."""
     if not isinstance(item, Raw):
-        return item
+        return Parsed(item, [])
     try:
-        return None if is_too_deep(bytes(item)) else exact_json.parse(bytes(item)).value
+        return Parsed(None, []) if is_too_deep(bytes(item)) else exact_json.parse(bytes(item))
     except NotJsonError:
-        return None
+        return Parsed(None, [])
 
 
-def _taken(
-    item: dict[str, Any] | Raw, reception: Reception, hides: Callable[[Any], bool]
-) -> Record | list[Problem] | None:
-    event, sent = item, None
+def _taken(item: dict[str, Any] | Raw, reception: Reception, hides: Hides) -> Record | list[Problem] | None:
+    event, set_aside = Parsed(item, [])
+    sent = None
     if isinstance(event, Raw):
         text = bytes(event)
         if len(text) > MAX_EVENT:
@@ -101,10 +101,10 @@ def _taken(
         sent = text if set_aside else None
     if not isinstance(event, dict):
         return [Problem("bad_request", "an event must be an object")]
-    if hides(event):  # before what is wrong with it is noted
+    if names(hides, event, set_aside):  # before what is wrong with it is noted
         return None
     event = with_type(event, reception)
-    problems = checks.problems(event)
+    problems = checks.problems(event, takes_records=reception.sends_records)
     if problems:
         return problems
     stored = stamped(event, reception)

@@ -15,6 +15,7 @@ class KeyHolder(NamedTuple):
     slug: str
     name: str
     enabled: bool
+    sends_records: bool = False  # of a cloud application, in extract calls
 
 
 class WriteKeys:
@@ -41,10 +42,12 @@ class WriteKeys:
     def _read(self) -> None:
         self._read_at = time.monotonic()  # also if it fails: not every request shall wait for a database that is away
         try:
-            hashes = self._sources.key_hashes()
+            hashes, of_records = self._sources.key_hashes(), self._sources.of_records()
         except Exception:  # whatever it is, the keys that were valid still are
             if not self._holders:
                 self._read_at = float("-inf")
                 raise
             return
-        self._holders = {hashed: KeyHolder(*source[:4]) for hashed, source in hashes.items()}
+        self._holders = {
+            hashed: KeyHolder(*source[:4], sends_records=source.id in of_records) for hashed, source in hashes.items()
+        }

@@ -76,7 +76,7 @@ def _ids(part: list[tuple[bytes, int]]) -> Ids:
 
 def _archived(storage: Storage, oldest: int, unread: list[str]) -> Iterator[tuple[bytes, int]]:
     """Hash and time of the messages that the collector wrote to the archive, from the day of the oldest on."""
-    for source_id in storage.folders(layout.ROOT):
+    for source_id in layout.sources(storage):
         for file in layout.raw_files(storage, source_id):
             is_late = layout.day_micros(file.path) + layout.DAY_MS * 1000 > oldest
             if is_late and _OURS.fullmatch(file.path.rpartition("/")[2]):

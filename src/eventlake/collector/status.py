@@ -2,11 +2,11 @@
 
 from collections.abc import Mapping
 
+from eventlake.clock import Clock
 from eventlake.collector import condition, metrics
 from eventlake.collector.backlog import Backlog
 from eventlake.collector.counters import Counters
 from eventlake.collector.options import Spool
-from eventlake.workspace import Clock
 
 
 class Status:

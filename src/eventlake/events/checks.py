@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple
 
-from eventlake.events.envelope import CALLS
+from eventlake.events.envelope import CALLS, is_there
 
 _OBJECTS = ("context", "integrations", "properties", "traits")
 
@@ -13,24 +13,27 @@ class Problem(NamedTuple):
     message: str
 
 
-def problems(event: Mapping[str, Any]) -> list[Problem]:
-    """Everything for which an event is refused; empty if it is fine."""
-    return list(_problems(event))
+def problems(event: Mapping[str, Any], *, takes_records: bool = False) -> list[Problem]:
+    """Everything for which an event is refused; empty if it is fine.
+
+    Sources that send records of a cloud application do so in calls of a type of their own: `extract`.
+    """
+    return list(_problems(event, takes_records=takes_records))
 
 
-def _problems(event: Mapping[str, Any]) -> Iterator[Problem]:
+def _problems(event: Mapping[str, Any], *, takes_records: bool) -> Iterator[Problem]:
     call = event.get("type")
+    is_record = takes_records and call == "extract"
     if call is None:
         yield Problem("type_not_defined", "type is required")
-    elif not isinstance(call, str) or call not in CALLS:
+    elif not is_record and (not isinstance(call, str) or call not in CALLS):
         yield Problem("type_not_known", f"type must be one of {', '.join(sorted(CALLS))}")
-    yield from _id_problems(event, call)
-    if call == "track":
-        name = event.get("event")
-        if name is None or name == "":
-            yield Problem("event_not_defined", "event is required for track")
-        elif not isinstance(name, str):
-            yield Problem("event_not_string", "event must be a string")
+    if not is_record:
+        yield from _id_problems(event, call)
+    elif not is_there(event.get("recordId")):
+        yield Problem("record_id_not_defined", "recordId is required for extract, and must be one value")
+    if call == "track" or is_record:
+        yield from _name_problems(event, call)
     if call in ("page", "screen"):
         for key in ("name", "category"):
             if event.get(key) is not None and not isinstance(event[key], str):
@@ -40,6 +43,14 @@ def _problems(event: Mapping[str, Any]) -> Iterator[Problem]:
             yield Problem(f"{key}_not_object", f"{key} must be an object")
     if isinstance(event.get("context"), dict):
         yield from _consent_problems(event["context"])
+
+
+def _name_problems(event: Mapping[str, Any], call: Any) -> Iterator[Problem]:
+    name = event.get("event")
+    if name is None or name == "":
+        yield Problem("event_not_defined", f"event is required for {call}")
+    elif not isinstance(name, str):
+        yield Problem("event_not_string", "event must be a string")
 
 
 def _id_problems(event: Mapping[str, Any], call: Any) -> Iterator[Problem]:

@@ -25,3 +25,10 @@ def reject_reason(event: Any, call: Any = None) -> str | None:
         if not isinstance(name, str):
             return "event_not_string"
     return None
+
+
+def is_there(value: Any) -> bool:
+    """Whether an id tells who or what is meant: it is neither nothing, nor blank, nor something of several values."""
+    if isinstance(value, str):
+        return bool(value.strip())
+    return value is not None and not isinstance(value, dict | list)

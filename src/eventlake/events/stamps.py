@@ -29,6 +29,7 @@ class Reception:
     call: str | None = None  # the type of event that the route stands for
     sent_at: Any = None
     envelope: Mapping[str, Any] | None = None  # what a batch says of all its events
+    sends_records: bool = False  # the source may send extract calls as well
 
 
 def stamped(event: dict[str, Any], reception: Reception) -> dict[str, Any]:

@@ -10,6 +10,7 @@ from msgspec import Raw
 from eventlake.policies import casing
 from eventlake.policies.globs import matches
 
+_MOST_ZEROS = 40
 _NUMBER = re.compile(r"-?\d+(\.\d+)?([eE][+-]?\d+)?", re.ASCII)
 
 
@@ -20,6 +21,11 @@ def number(text: str) -> int | Decimal | None:
     except InvalidOperation:
         return None
     return int(found) if found == found.to_integral_value() and found.adjusted() < 30 else found
+
+
+def number_text(value: Decimal) -> str:
+    """A number as JSON has it: with all its digits, if those are not mostly zeros."""
+    return format(value, "f") if abs(value.adjusted()) <= _MOST_ZEROS else str(value)
 
 
 def plain(value: Any) -> Any:
@@ -85,7 +91,7 @@ def _as_text(value: Any) -> Any:
         case "boolean":
             return str(value).lower()
         case "number":
-            return format(value, "f") if isinstance(value, Decimal) else str(value)
+            return number_text(value) if isinstance(value, Decimal) else str(value)
         case _:
             return None
 

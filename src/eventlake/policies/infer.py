@@ -8,6 +8,7 @@ from msgspec import Raw
 
 from eventlake.events import instants
 from eventlake.policies.plan import Plan, Rule, of_rules
+from eventlake.policies.schemas import Schema
 from eventlake.policies.transformations import part_of
 
 _MAX_MEMBERS = 500  # of one object; keys that are made up would make a plan of any size
@@ -61,13 +62,16 @@ class _Seen:
         return told
 
 
+_DATE_TIME = Schema({"format": "date-time"})  # which takes less than a column of timestamps does
+
+
 def _kind(value: Any) -> str:
     if isinstance(value, bool):
         return "boolean"
     if isinstance(value, Raw):
         return "number"
     if isinstance(value, str):
-        return "date-time" if instants.parse(value) else "string"
+        return "date-time" if instants.parse(value) and _DATE_TIME.is_valid(value) else "string"
     return {int: "integer", dict: "object", list: "array", type(None): "null"}.get(type(value), "string")
 
 

@@ -15,6 +15,7 @@ RuleType = Literal["COMMON", "TRACK", "IDENTIFY", "GROUP", "PAGE", "SCREEN"]
 
 MAX_RULES = 10_000
 MAX_NAME = 1000  # characters
+MAX_VERSION = 1_000_000_000
 
 
 class PlanError(ValueError):
@@ -44,6 +45,14 @@ class Plan(Struct, frozen=True, rename="camel", omit_defaults=True):
     id: str = ""
 
 
+def rule(told: Any) -> Rule:
+    """A rule in the form of the public API. Raises PlanError."""
+    try:
+        return msgspec.convert(told, Rule)
+    except msgspec.ValidationError as error:
+        raise PlanError(f"a rule cannot be read: {error}") from error
+
+
 def of_rules(name: str, rules: Iterable[Rule], description: str = "") -> Plan:
     """A plan whose rules can all be used, in one order. Raises PlanError with all that is wrong with them."""
     ordered = sorted(rules, key=lambda rule: (rule.type, rule.key, rule.version))
@@ -67,10 +76,12 @@ def _problems(name: str, rules: list[Rule]) -> Iterable[str]:
         seen.add(which)
         if rule.type == "TRACK" and not rule.key:
             yield "a rule of type TRACK has the name of its event as its key"
+        if rule.type in ("COMMON", "IDENTIFY", "GROUP") and rule.key:
+            yield f"{rule.name}: a rule of this type is for all such calls, and has no key"
         if rule.type == "COMMON" and rule.version != 1:
             yield f"{rule.name}: the common rule has one version"
-        if rule.version < 1:
-            yield f"{rule.name}: versions are 1, 2, 3…"
+        if not 1 <= rule.version <= MAX_VERSION:
+            yield f"{rule.name}: versions are 1, 2, 3… up to {MAX_VERSION:,}"
         try:
             Schema(rule.json_schema)
         except SchemaError as error:
@@ -87,7 +98,7 @@ def decoded(content: bytes) -> Plan:
     """A plan from Segment's forms in JSON: of the public API, or of the older Config API. Raises PlanError."""
     try:
         told = msgspec.json.decode(content)
-    except (msgspec.DecodeError, RecursionError) as error:
+    except (msgspec.DecodeError, UnicodeError, RecursionError) as error:
         raise PlanError(f"not JSON: {error}") from error
     if not isinstance(told, dict):
         raise PlanError("a plan is an object with a name and rules")
@@ -107,6 +118,7 @@ def _of_config_api(rules: dict[str, Any]) -> list[dict[str, Any]]:
     found = [
         {"type": "TRACK", "key": one.get("name", ""), "version": one.get("version", 1), "jsonSchema": one.get("rules")}
         for one in rules.get("events") or ()
+        if isinstance(one, dict)
     ]
     parts = {"global": "COMMON", "identify": "IDENTIFY", "group": "GROUP", "page": "PAGE", "screen": "SCREEN"}
     return found + [{"type": kind, "jsonSchema": rules[name]} for name, kind in parts.items() if rules.get(name)]

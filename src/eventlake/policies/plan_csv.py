@@ -1,7 +1,7 @@
 """Plans as spreadsheets: a row for each property, with the columns of Segment's editor.
 
-An event without properties has a row of its own. Properties of objects are written with dots, those of the items of an
-array with `$` for the item: `products.$.sku`.
+An event without properties has a row of its own; so has one that must have properties, none of which it must have.
+Properties of objects are written with dots, those of the items of an array with `$` for the item: `products.$.sku`.
 """
 
 import csv
@@ -94,6 +94,15 @@ def _take(row: dict[str, str], events: dict[tuple[str, str, int], dict[str, Any]
     below = whole["properties"].setdefault(part, _object()) if kind != "COMMON" else whole
     if row.get("Property Name"):
         _put(below, tuple(row["Property Name"].split(".")), row)
+    if kind != "COMMON" and (below.get("required") or _is_required(row)):
+        whole["required"] = [part]  # what lacks all of it lacks what is required of it
+
+
+def _is_required(row: dict[str, str]) -> bool:
+    status = (row.get("Property Status") or "optional").lower()
+    if status not in ("required", "optional"):
+        raise ValueError(f"{row['Property Status']!r} is no status: required or optional")
+    return status == "required"
 
 
 def _put(schema: dict[str, Any], path: Path, row: dict[str, str]) -> None:
@@ -101,12 +110,10 @@ def _put(schema: dict[str, Any], path: Path, row: dict[str, str]) -> None:
     key, *rest = path
     if not key or key == "$":
         raise ValueError(f"{row['Property Name']!r} is no property")
-    status = (row.get("Property Status") or "optional").lower()
-    if status not in ("required", "optional"):
-        raise ValueError(f"{row['Property Status']!r} is no status: required or optional")
+    is_required = _is_required(row)
     if not rest:
         schema["properties"][key] = {**schema["properties"].get(key, {}), **_property(row)}
-        if status == "required":
+        if is_required:
             schema["required"] = sorted({*schema.get("required", ()), key})
         return
     inner = schema["properties"].setdefault(key, {})
@@ -160,7 +167,9 @@ def encoded(plan: Plan) -> str:
         part = "traits" if rule.type in ("IDENTIFY", "GROUP") else "properties"
         below = schema if rule.type == "COMMON" else schema.get("properties", {}).get(part, {})
         told = list(_rows(below, ()))
-        rows.writerows([*head, *row] for row in told or [("", "", "", "", "")])
+        if not told or (part in schema.get("required", ()) and not below.get("required")):
+            told.insert(0, ("", "", "required" if part in schema.get("required", ()) else "", "", ""))
+        rows.writerows([*head, *row] for row in told)
     return out.getvalue()
 
 

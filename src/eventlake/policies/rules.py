@@ -11,7 +11,8 @@ from msgspec import Struct
 
 from eventlake.policies.enforcement import Enforcement
 from eventlake.policies.plan import Plan
-from eventlake.policies.transformations import HashProperties, Transformation, Transformations
+from eventlake.policies.transformations import HIDDEN, HashProperties, Transformation, Transformations
+from eventlake.policies.trees import Path
 from eventlake.policies.verdict import COMMON_VIOLATION, UNPLANNED, VIOLATION, Enforced, Verdict, never
 
 DROPPED = "transformation"  # the reason for which an event is blocked that one drops
@@ -57,12 +58,19 @@ class Rules:
         )
         self._transformations = Transformations(document.transformations)
 
-    def decided(self, event: dict[str, Any]) -> Decision:
-        verdict = self._enforced.judged(event) if self._enforced else Verdict(event)
+    def decided(self, event: dict[str, Any], *, was_blocked: bool = False) -> Decision:
+        """What becomes of an event. One that was blocked before, and came here because of it, is not blocked again."""
+        verdict = self._enforced.judged(event) if self._enforced and not was_blocked else Verdict(event)
         if verdict.blocked:
             return Decision(verdict.event, verdict.blocked, verdict)
         changed = self._transformations.changed(verdict.event)
-        return Decision(verdict.event, DROPPED, verdict) if changed is None else Decision(changed, None, verdict)
+        if changed is None:
+            return Decision(verdict.event, DROPPED, verdict)
+        return Decision(changed, None, verdict)
+
+    def hidden(self, decision: Decision) -> list[Path]:
+        """The places of an event of which nothing may get in as it was sent, neither as a second value of a key."""
+        return [*decision.verdict.lost, *self._transformations.hidden(decision.verdict.event)]
 
     def looking(self, call: str, event: str) -> Callable[[bytes], bool] | None:
         """A function that tells whether a line of such events is left alone; None if all of them are."""
@@ -72,13 +80,22 @@ class Rules:
 
 
 def without_keys(document: RulesDocument) -> RulesDocument:
-    """The document as it may lie in a lake: the keys of hashes are secrets."""
+    """The document as it may lie in a lake: the keys of hashes are secrets, in whose place there is a sign."""
 
     def bare(one: Transformation) -> Transformation:
         hashes = one.hash_properties_configuration
         if hashes is None or hashes.key is None:
             return one
-        kept: HashProperties = msgspec.structs.replace(hashes, key=None)
-        return msgspec.structs.replace(one, hash_properties_configuration=kept, enabled=False)
+        kept: HashProperties = msgspec.structs.replace(hashes, key=HIDDEN)
+        return msgspec.structs.replace(one, hash_properties_configuration=kept)
 
     return msgspec.structs.replace(document, transformations=tuple(map(bare, document.transformations)))
+
+
+def without_its_key(document: RulesDocument) -> str | None:
+    """The name of a transformation that hashes by a key which is lost; None if there is none."""
+    for one in document.transformations:
+        hashes = one.hash_properties_configuration
+        if one.enabled and hashes and hashes.key == HIDDEN:
+            return one.name
+    return None

@@ -10,6 +10,7 @@ import base64
 import hashlib
 import hmac
 from collections.abc import Iterable, Mapping
+from decimal import Decimal
 from typing import Any, Literal, NamedTuple
 
 import msgspec
@@ -17,8 +18,10 @@ from msgspec import Raw, Struct
 
 from eventlake.policies import fql, trees
 from eventlake.policies.fql import NO_TEXT, UNKNOWN, Fql, FqlError, Values, path_parts, values_of
+from eventlake.policies.fql_functions import number_text
 from eventlake.policies.trees import Path
 
+HIDDEN = "…"  # stands for a key wherever a transformation is shown
 MAX_PATHS = 10  # with one value, as at Segment's
 _PARTS = ("properties", "traits", "context")
 
@@ -77,7 +80,7 @@ def shown(told: Transformation) -> dict[str, Any]:
     found: dict[str, Any] = msgspec.to_builtins(told)
     hashes = found.get("hashPropertiesConfiguration", {})
     if "key" in hashes:
-        hashes["key"] = "…"
+        hashes["key"] = HIDDEN
     return found
 
 
@@ -113,6 +116,17 @@ class Transformations:
                 event = _changed(one, event, sent)
         return event
 
+    def hidden(self, event: dict[str, Any]) -> list[Path]:
+        """The places of an event of which nothing may get in as it was sent."""
+        sent, part = values_of(event), part_of(event)
+        found: list[Path] = []
+        for one in self._ready:
+            if one.condition.holds(sent):
+                hashes = one.told.hash_properties_configuration
+                found += [_path(text, part) for text in hashes.paths] if hashes else []
+                found += [(part,)] if one.told.allow_properties else []
+        return found
+
 
 def _looked_at(told: Transformation) -> _Ready:
     try:
@@ -120,6 +134,8 @@ def _looked_at(told: Transformation) -> _Ready:
         defined = tuple((fql.parse(one.fql), one.property_name) for one in told.fql_defined_properties)
     except FqlError as error:
         raise TransformationError(f"{told.name}: {error}") from error
+    if told.new_event_name is not None and not told.new_event_name.strip():
+        raise TransformationError(f"{told.name}: newEventName is empty, and an event has a name")
     hashed = told.hash_properties_configuration
     values = told.property_value_transformations
     lists = (
@@ -136,11 +152,11 @@ def _looked_at(told: Transformation) -> _Ready:
             if not path[1:] or "$" in path:
                 raise TransformationError(f"{told.name}: {field}: {text!r} is no place of properties: a name, or a.b.c")
         if field != "allowProperties" and any(
-            _meet(one, other) for one in found for other in found if one is not other
+            trees.meet(one, other) for one in found for other in found if one is not other
         ):
             raise TransformationError(f"{told.name}: {field}: two of {', '.join(paths)} are in one place")
     for one in told.property_renames:
-        if _meet(_path(one.old_name, ""), _path(one.new_name, "")) and one.old_name != one.new_name:
+        if trees.meet(_path(one.old_name, ""), _path(one.new_name, "")) and one.old_name != one.new_name:
             raise TransformationError(f"{told.name}: {one.old_name} cannot become {one.new_name}: one is in the other")
     if any(len(one.property_paths) > MAX_PATHS for one in values):
         raise TransformationError(f"{told.name}: a value is for at most {MAX_PATHS} places")
@@ -153,12 +169,6 @@ def _path(text: str, part: str) -> Path:
     return keys if keys and keys[0] in _PARTS and len(keys) > 1 else (part, *keys)
 
 
-def _meet(one: Path, other: Path) -> bool:
-    """Whether two places are the same, or one is in the other."""
-    shared = min(len(one), len(other))
-    return one[:shared] == other[:shared]
-
-
 def part_of(event: Mapping[str, Any]) -> str:
     """Where events of this kind have what they are about."""
     return "traits" if event.get("type") in ("identify", "group") else "properties"
@@ -168,17 +178,10 @@ def _changed(ready: _Ready, event: dict[str, Any], sent: Values) -> dict[str, An
     told, part = ready.told, part_of(event)
     if told.new_event_name is not None and event.get("type") == "track":
         event = {**event, "event": told.new_event_name}
-    moved = []
-    for one in told.property_renames:
-        old, new = _path(one.old_name, part), _path(one.new_name, part)
-        if trees.has(event, old):
-            moved.append((new, trees.get(event, old)))
-            event = trees.without(event, old)
-    for new, value in moved:
-        event = trees.put(event, new, value)
+    event = _moved(event, [(_path(one.old_name, part), _path(one.new_name, part)) for one in told.property_renames])
     for given in told.property_value_transformations:
         for text in given.property_paths:
-            event = trees.put(event, _path(text, part), given.property_value)
+            event = trees.put(event, _path(text, part), _jsonable(given.property_value))
     for expression, name in ready.defined:
         event = trees.put(event, _path(name, part), _jsonable(expression.value(sent)))
     if told.allow_properties:
@@ -189,9 +192,26 @@ def _changed(ready: _Ready, event: dict[str, Any], sent: Values) -> dict[str, An
     return event
 
 
+def _moved(event: dict[str, Any], moves: list[tuple[Path, Path]]) -> dict[str, Any]:
+    """With values at other places, all at once; one that has something else than an object in its way stays."""
+    values = [(old, new, trees.get(event, old)) for old, new in moves if trees.has(event, old)]
+    for old, _, _ in values:
+        event = trees.without(event, old)
+    for old, new, value in values:
+        if not trees.is_free(event, new):
+            event = trees.put(event, old, value)
+    for _, new, value in values:
+        event = trees.put(event, new, value)
+    return event
+
+
 def _jsonable(value: Any) -> Any:
     """A value as events have it: a number with a fraction is the text of one."""
-    return Raw(format(value, "f").encode()) if type(value).__name__ == "Decimal" else value
+    if isinstance(value, list):
+        return [_jsonable(one) for one in value]
+    if isinstance(value, float):
+        return Raw(msgspec.json.encode(value))
+    return Raw(number_text(value).encode()) if isinstance(value, Decimal) else value
 
 
 def _hashed(told: HashProperties, event: dict[str, Any], part: str) -> dict[str, Any]:

@@ -6,6 +6,12 @@ from typing import Any
 Path = tuple[str, ...]
 
 
+def meet(one: Path, other: Path) -> bool:
+    """Whether two places are the same, or one is in the other."""
+    shared = min(len(one), len(other))
+    return one[:shared] == other[:shared]
+
+
 def get(tree: Any, path: Path) -> Any:
     """What is at a place; None if nothing is."""
     for key in path:
@@ -29,6 +35,17 @@ def put(tree: dict[str, Any], path: Path, value: Any) -> dict[str, Any]:
         return tree
     changed = put(below or {}, tuple(rest), value)
     return tree if changed is below else {**tree, key: changed}
+
+
+def is_free(tree: Any, path: Path) -> bool:
+    """Whether a value can be put at a place: nothing but objects are on the way."""
+    for key in path[:-1]:
+        tree = tree.get(key)
+        if tree is None:
+            return True
+        if not isinstance(tree, dict):
+            return False
+    return True
 
 
 def without(tree: dict[str, Any], path: Path) -> dict[str, Any]:

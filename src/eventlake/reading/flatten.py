@@ -52,8 +52,8 @@ class _Object:
         self.objects: dict[str, _Object] = {}
 
 
-class _Place(NamedTuple):
-    """A place of the events whose values have a column."""
+class _Leaf(NamedTuple):
+    """Where in the events there are values that have a column."""
 
     owner: _Object
     key: str
@@ -92,7 +92,7 @@ class TableColumns:
         self.known = frozenset(known)
         self._texts = frozenset(texts)  # columns that take an object as JSON text
         self._of_all = new_columns or NewColumns(column_limit)
-        self.places: dict[Claim, list[_Place]] = {}
+        self.places: dict[Claim, list[_Leaf]] = {}
         self.objects = 0
         self._limit = max(column_limit, len(self.known))
         self._new: set[str] = set()
@@ -158,7 +158,7 @@ class Flattener:
         self._table = columns
         self._reading = reading
         self._root = _Object(())
-        self._places: list[_Place] = []
+        self._places: list[_Leaf] = []
         self._rescued: dict[int, list[Rescued]] = {}
 
     def add(self, event: dict[str, Any], set_aside: list[Rescued]) -> None:
@@ -223,7 +223,7 @@ class Flattener:
         if isinstance(wanted, str) or reason:
             self.rescue(row, Rescued(pointer(path), _text(value), str(reason)))
             return None
-        return self._learn(_Place(place, key, wanted, pointer(path))) if values is None else values
+        return self._learn(_Leaf(place, key, wanted, pointer(path))) if values is None else values
 
     def _note_nowhere(self, keys: set[str], key: str) -> None:
         if len(keys) < self._table.max_objects:  # who makes up keys must not fill the memory
@@ -242,7 +242,7 @@ class Flattener:
                 return f"more than {MAX_SPELLINGS} spellings of the column {claim.column}"
         return None
 
-    def _learn(self, place: _Place) -> list[Any]:
+    def _learn(self, place: _Leaf) -> list[Any]:
         others = {other.pointer: other for claim in place.claims for other in self._table.places.get(claim, [])}
         for other in others.values():
             if other.key in other.owner.leaves:
@@ -285,5 +285,5 @@ def _text(value: Any) -> str:
     return value.decode() if isinstance(value, bytes) else json_text(value)
 
 
-def _filled(places: list[_Place], row: int) -> bool:
+def _filled(places: list[_Leaf], row: int) -> bool:
     return any(len(place.values) > row for place in places)

@@ -1,13 +1,13 @@
 """The steps that C takes over the lines of a text; see lines.h for what each does."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from ctypes import CDLL, byref
 from typing import NamedTuple
 from zlib import crc32
 
 import numpy as np
 
-from eventlake.native.library import Array, Columns, Filled, Lines, Names, Places, Values, address
+from eventlake.native.library import PADDING, Array, Columns, Filled, Lines, Names, Places, Values, address
 
 KIND, _ESCAPED = 0x0F, 0x10
 TEXT, _INTEGER, _JSON = 0, 1, 4
@@ -20,6 +20,17 @@ class Text(NamedTuple):
     content: bytes
     starts: Array
     ends: Array
+
+    @classmethod
+    def joined(cls, blocks: Iterable[tuple[bytes, Array, Array]]) -> "Text":
+        """One text from several, each with the starts and ends of its lines."""
+        texts, starts, ends = zip(*blocks, strict=True)
+        begins = np.cumsum([0, *map(len, texts)])[:-1]
+        return cls(
+            b"".join([*texts, bytes(PADDING)]),
+            np.concatenate([some + begin for some, begin in zip(starts, begins, strict=True)]),
+            np.concatenate([some + begin for some, begin in zip(ends, begins, strict=True)]),
+        )
 
     def line(self, number: int) -> bytes:
         return self.content[self.starts[number] : self.ends[number]]

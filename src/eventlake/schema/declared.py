@@ -63,7 +63,7 @@ def _one(text: str, dialect: Dialect) -> Declared:
     if path.strip() == names.RESCUED_COLUMN:
         raise ValueError(f"{path.strip()} is a column of eventlake's own")
     if not re.fullmatch(r"[a-z0-9_]*", table.strip()):
-        raise ValueError(f"{table.strip()!r} is not a table: write it as in `segment_type=…`, without *")
+        raise ValueError(f"{table.strip()!r} is not a table: write its name as its folder has it (`page`), without *")
     return Declared(table.strip(), column, kind)
 
 

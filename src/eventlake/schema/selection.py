@@ -70,7 +70,7 @@ def _columns(part: str, place: str, *, is_out: bool) -> Columns:
     if not is_out:
         raise ValueError(f"{part!r}: columns can only be left out, with a minus: -properties.card_number")
     if not _TABLE.fullmatch(table) or not path.strip():
-        raise ValueError(f"{part!r} is neither a table nor -TABLE:PATH: write tables as in `segment_type=…`")
+        raise ValueError(f"{part!r} is neither a table nor -TABLE:PATH: write the name of a table as its folder has it")
     column = pattern(path.strip())
     if column in names.OWNED_COLUMNS:
         raise ValueError(f"{part!r}: every row has the column {column}")

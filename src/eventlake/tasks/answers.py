@@ -71,7 +71,7 @@ def stage(context: StageContext, files: Sequence[RawFile], result: StageResult) 
         yield from _counts(
             count.lines, count.staged, count.quarantined, count.blocked, count.suppressed, count.violated, count.changed
         )
-        yield from _instants(count.first_received, count.last_received)
+        yield from _instants(count.first_received, count.last_received, count.first_blocked, count.last_blocked)
         if count.digest and not _DIGEST.fullmatch(count.digest):
             yield f"no digest: {count.digest[:100]!r}"
     try:

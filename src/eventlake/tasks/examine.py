@@ -11,6 +11,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from eventlake.archive.reader import Lines, UnreadableFileError, opened, read_lines
+from eventlake.archive.whole import WholeArchive
 from eventlake.errors import DamagedIdsError
 from eventlake.lake import ids
 from eventlake.lake.dialects import Dialect
@@ -25,7 +26,7 @@ EXAMPLES = 10  # message ids that are named where a partition differs
 @dataclass(frozen=True)
 class ExamineContext:
     storage: Storage
-    archive: Storage  # where raw files are
+    archive: WholeArchive
     dialect: Dialect
 
     @property

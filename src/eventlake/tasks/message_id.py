@@ -1,4 +1,4 @@
-"""Ids for events that came without one."""
+"""Ids of events, also of those that came without one."""
 
 from typing import Any
 
@@ -8,8 +8,10 @@ from eventlake.schema.rescue import Rescued
 
 
 def message_id_of_line(event: dict[str, Any], set_aside: list[Rescued], *, file: str, line: int, content: bytes) -> str:
-    """An id for an event that has none: the same whenever this line of this file is read."""
+    """The id of an event; if it has none, one that is the same whenever this line of this file is read."""
     sent = event.get("messageId")
+    if type(sent) is str and sent:
+        return sent
     if sent is not None and not isinstance(sent, str | dict | list | bytes):
         return exact_json.json_text(sent)  # a number or a boolean: its text identifies it, and fits the column
     if sent is not None:

@@ -8,10 +8,13 @@ from typing import Any, BinaryIO, cast
 from eventlake.archive.layout import FORWARDED
 from eventlake.lake.lines_file import LinesFile
 from eventlake.lake.violations import SCHEMA, ViolationRow
+from eventlake.policies import trees
 from eventlake.policies.forwarding import forwarded
 from eventlake.policies.rules import Decision, Rules, RulesDocument
 from eventlake.policies.verdict import never
 from eventlake.reading import exact_json
+from eventlake.schema.rescue import Rescued, keys_of
+from eventlake.storage.base import Storage
 from eventlake.tasks.staged import FileCount, StageContext
 
 _SAMPLES = 3  # lines that are kept of each thing that is wrong, in each task
@@ -41,29 +44,35 @@ class Planned:
 
     def decided(self, event: Any, raw_file: str) -> Decision | None:
         """What becomes of an event; None if nobody has anything to say about it."""
-        # What was blocked before, and came here because of it, is not blocked again.
-        if self._rules is None or raw_file.rpartition("/")[2].startswith(FORWARDED):
-            return None
-        if isinstance(self._context.dialect.sent(event), str):
+        if self._rules is None or isinstance(self._context.dialect.sent(event), str):
             return None  # it is no event
-        return self._rules.decided(event)
+        return self._rules.decided(event, was_blocked=raw_file.rpartition("/")[2].startswith(FORWARDED))
+
+    def let_in(self, decision: Decision, set_aside: list[Rescued]) -> list[Rescued]:
+        """What may get in of what was set aside of an event."""
+        if not (self._rules and set_aside):
+            return set_aside
+        hidden = self._rules.hidden(decision)
+        places = [(entry, tuple(keys_of(entry.pointer))) for entry in set_aside]
+        return [entry for entry, place in places if not any(trees.meet(place, one) for one in hidden)]
 
     def note(self, decision: Decision, count: FileCount, number: int, line: bytes, message_id: str, at: int) -> None:
         """Tell what was found about an event, and who wants to hear of it."""
         event, blocked, verdict = decision
         count.violated += len(verdict.violations)
+        if blocked:
+            count.blocks(at)
         count.changed += blocked is None and not (verdict.is_clean and event is verdict.event)
-        if self._context.scope is not None or (verdict.is_clean and not blocked):
+        if self._context.notes_withheld or (verdict.is_clean and not blocked):
             return  # of a replay it was told when it came first
         name = verdict.event.get("event") or verdict.event.get("name")
         name = name if isinstance(name, str) else None
         lost = frozenset(verdict.omitted_on_violation)
         kind = str(verdict.event.get("type"))
-        for violation in verdict.violations:
+        for place, violation in enumerate(verdict.violations):
             action = "blocked" if blocked else "omitted" if violation.field in lost else "allowed"
-            what = (name, violation.type, violation.field)
-            self._samples[what] += 1
-            content = line if blocked or self._samples[what] <= _SAMPLES else None
+            is_sample = self._is_sample((name, violation.type, violation.field))
+            content = line if is_sample or (blocked and not place) else None
             about = (violation.type, violation.field, violation.description, content)
             self._found.add(ViolationRow(count.file.path, number, message_id, at, kind, name, action, blocked, *about))
         if blocked and not verdict.violations:
@@ -75,14 +84,22 @@ class Planned:
             if source_id not in self._forwarded:
                 path = f"{self._context.folder}/forwarded-{self._attempt}-{len(self._forwarded)}.gz"
                 self._forwarded[source_id] = _Forwarded(path, self._context.storage.open_output(path))
-            self._forwarded[source_id].add(told)
+            self._forwarded[source_id].add(told, count.file.path)
+
+    def _is_sample(self, what: tuple[str | None, str, str]) -> bool:
+        """Whether a line shows something that was not seen often yet."""
+        if len(self._samples) >= self._context.sizes.things_shown and what not in self._samples:
+            return False
+        self._samples[what] += 1
+        return self._samples[what] <= _SAMPLES
 
     def close(self, without: set[str]) -> tuple[str | None, dict[str, str]]:
         """Finish the files: that with violations, and those for other sources."""
         self._found.close(without=without)
-        for file in self._forwarded.values():
-            file.close()
-        files = {source_id: file.path for source_id, file in self._forwarded.items()}
+        files = {}
+        for source_id, file in self._forwarded.items():
+            if path := file.close(self._context.storage, without):
+                files[source_id] = path
         return (self._found.path if self._found.rows else None), files
 
 
@@ -90,13 +107,26 @@ class _Forwarded:
     """A file with events for another source."""
 
     def __init__(self, path: str, sink: Any) -> None:
-        self.path = path
+        self._path = path
         self._sink = sink
         self._packed = gzip.GzipFile(fileobj=cast("BinaryIO", sink), mode="wb", mtime=0)
+        self._from: list[str] = []  # the raw file of each
 
-    def add(self, event: dict[str, Any]) -> None:
+    def add(self, event: dict[str, Any], raw_file: str) -> None:
         self._packed.write(exact_json.encode(event) + b"\n")
+        self._from.append(raw_file)
 
-    def close(self) -> None:
+    def close(self, storage: Storage, without: set[str]) -> str | None:
+        """Where the file is; what came from raw files that broke off is not in it, as they will be read again."""
         self._packed.close()
         self._sink.close()
+        if without.isdisjoint(self._from):
+            return self._path
+        whole = _Forwarded(path := f"{self._path.removesuffix('.gz')}-whole.gz", storage.open_output(path))
+        with storage.open_stream(self._path) as packed, gzip.GzipFile(fileobj=packed) as lines:
+            for line, raw_file in zip(lines, self._from, strict=True):
+                if raw_file not in without:
+                    whole._packed.write(line)
+                    whole._from.append(raw_file)
+        whole.close(storage, set())
+        return path if whole._from else None

@@ -20,7 +20,7 @@ from eventlake.lake.quarantine import SCHEMA as QUARANTINE
 from eventlake.lake.quarantine import Quarantined
 from eventlake.lake.routes import Route
 from eventlake.lake.staging import Packed, StagedFile
-from eventlake.native.library import PADDING, library
+from eventlake.native.library import library
 from eventlake.reading import exact_json
 from eventlake.reading.evidence import evidence_of
 from eventlake.reading.route_buffer import RouteBuffer, Taken
@@ -52,10 +52,10 @@ def stage(context: StageContext, files: list[RawFile]) -> StageResult:
             task.take(file)
         task.finish()
     broken = [count.file for count in task.counts.values() if count.error]
-    paths = {file.path for file in broken}
+    paths, numbers = {file.path for file in broken}, frozenset(file.number for file in broken)
     quarantine.close(without=paths)
     violations, forwarded = task.planned.close(without=paths)
-    withheld = IdWriter(context.storage, folder), frozenset(file.number for file in broken)
+    withheld = IdWriter(context.storage, folder), numbers
     return StageResult(
         files=list(task.counts.values()),
         staged=staged.path,
@@ -64,7 +64,7 @@ def stage(context: StageContext, files: list[RawFile]) -> StageResult:
         id_segments=task.ids.segments,
         quarantine=quarantine.path if quarantine.rows else None,
         refused_tables=task.buffers.gate.refused,
-        blocked_by=task.policies.blocked_by,
+        blocked_by=task.policies.blocked_by(numbers),
         violations=violations,
         forwarded=forwarded,
         withheld=task.policies.written(*withheld),
@@ -135,12 +135,7 @@ class _Task:
         """Take the lines read so far: all at once where nothing is special about them, one by one the others."""
         pending, self._pending, self._bytes = self._pending, [], 0
         blocks = [block for _, block in pending]
-        starts = np.cumsum([0, *(len(block.text) for block in blocks)])
-        text = Text(
-            b"".join([*(block.text for block in blocks), bytes(PADDING)]),
-            np.concatenate([block.starts + start for block, start in zip(blocks, starts, strict=False)]),
-            np.concatenate([block.ends + start for block, start in zip(blocks, starts, strict=False)]),
-        )
+        text = Text.joined((block.text, block.starts, block.ends) for block in blocks)
         file_of = np.repeat([count.file.number for count, _ in pending], [len(block.numbers) for block in blocks])
         number_of = np.concatenate([block.numbers for block in blocks])
         del pending, blocks
@@ -177,10 +172,11 @@ class _Task:
         buffer, policy, decision = None, None, None
         try:
             event, set_aside = exact_json.parse(line)
-            policy = self.policies.against(event)
+            policy = self.policies.against(event, set_aside)
             decision = self.planned.decided(event, path) if policy is None else None
             if decision is not None:
                 event, policy = decision.event, decision.blocked
+                set_aside = self.planned.let_in(decision, set_aside)
             buffer = self.buffers.of(event) if policy is None else None
             route = self.buffers.route_of(event) if buffer is None else buffer.route
         except exact_json.NotJsonError as error:
@@ -193,16 +189,15 @@ class _Task:
                 count.suppressed += 1
             else:
                 self._leave_out(count, number, line, error)
+                if decision is not None:
+                    sent_as = self._sent_as(exact_json.Parsed(event, set_aside), count, number, line)
+                    self.planned.note(decision, count, number, line, *sent_as)
             return
-        told = self._context.dialect.received(event.get("receivedAt"))
-        received = self._day_of_file(count.file.number) if told is None else told
+        message_id, received = self._sent_as(exact_json.Parsed(event, set_aside), count, number, line)
         wanted = self._wanted(route, np.array([received]))
         if wanted is not None and not wanted[0]:
             count.lines -= 1
             return
-        message_id = event.get("messageId")
-        if type(message_id) is not str or not message_id:
-            message_id = message_id_of_line(event, set_aside, file=path, line=number, content=line)
         if decision is not None:
             self.planned.note(decision, count, number, line, message_id, received)
         if policy or buffer is None:
@@ -222,6 +217,12 @@ class _Task:
             self._flush(buffer)
         if self._bytes_in_buffers > self._sizes.bytes_in_buffers:
             self._flush_all()
+
+    def _sent_as(self, parsed: exact_json.Parsed, count: FileCount, number: int, line: bytes) -> tuple[str, int]:
+        """The id of an event, and when it was received."""
+        told = self._context.dialect.received(parsed.value.get("receivedAt"))
+        received = self._day_of_file(count.file.number) if told is None else told
+        return message_id_of_line(*parsed, file=count.file.path, line=number, content=line), received
 
     def _leave_out(self, count: FileCount, number: int, line: bytes, error: Exception) -> None:
         """Count an event that has no table."""
@@ -244,7 +245,7 @@ class _Task:
         try:
             return self.buffers.of({"type": call, "event": name, "userId": "somebody" if has_user else None})
         except NotSelectedError as error:
-            if self._context.notes_withheld:
+            if self._context.notes_withheld or self.planned.looking(call, name):
                 return None  # one by one, so that each is noted
             raise LeftOutError from error
         except (NotAnEventError, DroppedError, RefusedError):
@@ -252,7 +253,7 @@ class _Task:
 
     def _reject(self, count: FileCount, line: Quarantined) -> None:
         count.quarantined += 1
-        self._quarantine.add(line)
+        self._quarantine.add(self.policies.shown(line))
 
     def _flush_all(self) -> None:
         for buffer in self.buffers:

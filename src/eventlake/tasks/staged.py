@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from eventlake.archive.reader import ReadSizes
+from eventlake.archive.whole import WholeArchive
 from eventlake.lake.dialects import Dialect
 from eventlake.lake.lines_file import LineSizes
 from eventlake.lake.staging import IdSegment
@@ -40,6 +41,7 @@ class StageSizes:
     bytes_in_buffers: int = 64 << 20  # of raw lines, over all tables
     ids_per_segment: int = 1_000_000
     names_remembered: int = 100_000
+    things_shown: int = 10_000  # that are not as planned, with some lines of each: any more somebody has made up
     new_columns: int = 300_000  # over all tables; values of any more are rescued
 
 
@@ -49,7 +51,7 @@ class StageContext:
 
     folder: str  # where the run stages
     storage: Storage
-    archive: Storage  # where raw files are
+    archive: WholeArchive
     dialect: Dialect
     known_columns: dict[str, frozenset[str]]
     column_limit: int
@@ -83,11 +85,18 @@ class FileCount:
     suppressed: int = 0
     violated: int = 0  # things in events that are not as planned
     changed: int = 0  # events that are not as they were sent
+    first_blocked: int | None = None  # by a plan or a transformation: when it was received
+    last_blocked: int | None = None
 
     def spans(self, first: int, last: int) -> None:
         """The file has messages that were received then."""
         self.first_received = first if self.first_received is None else min(first, self.first_received)
         self.last_received = last if self.last_received is None else max(last, self.last_received)
+
+    def blocks(self, received: int) -> None:
+        """A plan or a transformation blocks a message that was received then."""
+        self.first_blocked = received if self.first_blocked is None else min(received, self.first_blocked)
+        self.last_blocked = received if self.last_blocked is None else max(received, self.last_blocked)
 
 
 @dataclass
