@@ -45,18 +45,24 @@ def find_raw_files(places: Iterable[Path]) -> list[Path]:
         else:
             raise InvalidSettingsError(f"there is no file or folder {place}", fix="name existing raw files")
     for file in found:
-        if not _may_hold_events(file):
-            raise InvalidSettingsError(
-                f"{file} holds no JSON: not one of its lines is a JSON value",
-                fix="give files with one JSON object per line, plain or gzipped; nothing was added to the archive",
-            )
+        with file.open("rb") as raw:
+            refuse_other_than_json(raw, str(file))
     return found
 
 
-def _may_hold_events(file: Path) -> bool:
-    """Whether a line of a file is JSON, or no line can be read: what then is wrong with it the sync will say."""
+def refuse_other_than_json(raw: Any, name: str) -> None:
+    """Refuse a file that cannot be a raw file; one that cannot be read is let in: what is wrong with it a sync says."""
+    if not _may_hold_events(raw):
+        raise InvalidSettingsError(
+            f"{name} holds no JSON: not one of its lines is a JSON value",
+            fix="give files with one JSON object per line, plain or gzipped; nothing was added to the archive",
+        )
+
+
+def _may_hold_events(raw: Any) -> bool:
+    """Whether a line of a file is JSON, or no line can be read."""
     is_blank = True
-    with file.open("rb") as raw, suppress(UnreadableFileError):
+    with suppress(UnreadableFileError):
         for block in read_lines(raw):
             if not isinstance(block, Lines):
                 return True  # a line that is too long is known by its beginning only

@@ -10,9 +10,10 @@ from typing import Any, NamedTuple
 import numpy as np
 from isal import igzip, isal_zlib
 
+from eventlake.archive.whole import WholeArchive
 from eventlake.errors import DownloadDeniedError, PermissionMissingError
 from eventlake.lake.ids import Array
-from eventlake.storage.base import Storage, new_digest
+from eventlake.storage.base import new_digest
 
 _NEWLINE = ord("\n")
 _IS_CONTENT = np.array([not bytes([byte]).isspace() for byte in range(256)])
@@ -93,10 +94,10 @@ def _readable() -> Iterator[None]:
 
 
 @contextmanager
-def opened(storage: Storage, path: str) -> Iterator[Digested]:
+def opened(archive: WholeArchive, path: str) -> Iterator[Digested]:
     """A raw file of the archive. Raises UnreadableFileError where it is gone or may not be read."""
     try:
-        stored = storage.open_stream(path)
+        stored = archive.open_stream(path)
     except FileNotFoundError as error:
         raise UnreadableFileError(f"{path} is gone") from error
     except DownloadDeniedError:  # like an outage, a missing right hits all files: no reason to go on without them

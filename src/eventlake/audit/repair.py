@@ -19,6 +19,17 @@ _OF_CATALOG = {"table_missing", "partition_missing", "partition_empty", "not_in_
 _OF_REPORTS = {"report_gone", "report_changed"}
 
 
+def mended(
+    workspace: Workspace, connection: Connection, runner: Runner, progress: Progress = no_progress
+) -> list[Finding]:
+    """What still differs when all was mended that can be."""
+    found = verify(workspace, connection, runner, progress)
+    if found:
+        repair(workspace, connection, found, runner, progress)
+        found = verify(workspace, connection, runner, progress)
+    return found
+
+
 def repair(
     workspace: Workspace,
     connection: Connection,
@@ -80,7 +91,8 @@ def _register(lake: Lake, connection: Connection, kinds: Collection[str]) -> Non
     for table in lake.catalog.tables(connection.source.id):
         ours = [file for file in files if file.table_key == table.table_key]
         partitions = tuple(sorted({tuple(file.partition) for file in ours}))
-        changes.append(replace(unchanged(table), partitions=partitions, anew="partition_empty" in kinds))
+        empty = set(lake.catalog.partitions(table.database, table.name)).difference(partitions)
+        changes.append(replace(unchanged(table), partitions=partitions, forgotten=tuple(sorted(empty))))
     lake.catalog.apply(changes, run_id="repair", at=lake.clock.now())
 
 

@@ -6,12 +6,15 @@ spread over Spark. What differs is named: which file, which table and hour, how 
 """
 
 from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from typing import NamedTuple, TypeVar
 
 from eventlake.commit.ownership import is_our_file, refuse_unknown
+from eventlake.control.conflicts import check_dialect
 from eventlake.control.connections import Connection
 from eventlake.control.leases import Lane
 from eventlake.control.ledger import IndexFile
+from eventlake.errors import CancelledError, EventLakeError
 from eventlake.lake import ids
 from eventlake.lake.routes import Route
 from eventlake.reports import report, words
@@ -46,10 +49,49 @@ def verify(
     """Everything that differs for one connection; an empty list is good news. No run goes on meanwhile."""
     lake = workspace.lake(connection.lake)
     with lake.leases.held(connection.source.id, Lane.REPLAY), lake.leases.held(connection.source.id):
+        check_dialect(connection, lake.settings.dialect)
         refuse_unknown(lake, connection)
         checks = _Checks(lake, connection, runner, progress)
         found = (*checks.raw_files(), *checks.data_files(), *checks.partitions(), *checks.messages(), *checks.runs())
     return list(found)
+
+
+def verified_each(
+    workspace: Workspace, names: Sequence[str], attempt: Callable[[Connection], list[Finding]]
+) -> dict[str, list[Finding]]:
+    """What differs for each of some connections, or for all; one that cannot be verified does not hold up the others.
+
+    It is told as `not_verified`, with the reason. If that is so of all of them, the first reason is raised.
+    """
+    found: dict[str, list[Finding]] = {}
+    reasons: list[EventLakeError] = []
+
+    def tried(name: str, where: str, what: Callable[[], list[Finding]]) -> None:
+        try:
+            found[name] = what()
+        except CancelledError:
+            raise
+        except EventLakeError as error:
+            reasons.append(error)
+            found[name] = [Finding("not_verified", where, f"{error.problem}. {error.fix}")]
+
+    def of_connection(connection: Connection) -> list[Finding]:
+        refuse_unknown(workspace.lake(connection.lake))  # also of sources that the database does not know
+        return attempt(connection)
+
+    connections = workspace.connections.meant(names)
+    for one in connections:
+        tried(one.name, f"lake {one.lake}", partial(of_connection, one))
+    for name in set(workspace.lakes) - {one.lake for one in connections} if not names else ():
+        tried(f"lake {name}", f"lake {name}", partial(_nothing_unknown, workspace.lake(name)))
+    if reasons and len(reasons) == len(found):
+        raise reasons[0]
+    return found
+
+
+def _nothing_unknown(lake: Lake) -> list[Finding]:
+    refuse_unknown(lake)
+    return []
 
 
 class _Checks:
@@ -58,7 +100,7 @@ class _Checks:
         self._connection = connection
         self._runner = runner
         self._progress = progress
-        self._context = ExamineContext(lake.storage, lake.archive, connection.dialect)
+        self._context = ExamineContext(lake.storage, lake.whole_archive(connection.source.id), connection.dialect)
         self._files = lake.ledger.data_files(connection.source.id)
         self._raw = lake.ledger.raw_files(connection.source.id)
         self._data_seen: dict[str, Messages] = {}
@@ -100,8 +142,7 @@ class _Checks:
                 rows = f"{words.count(file.rows, 'row')} when it was written, {now.messages.rows:,} now"
                 yield Finding("data_file_changed", file.path, rows, place)
             self._data_seen[file.path] = now.messages or Messages()
-        runs = self._lake.runs.latest(None, self._connection.source.id)
-        is_adopted = any(run.kind == "adopt" and run.status == "finished" for run in runs)
+        is_adopted = bool(self._lake.runs.adoptions(self._connection.source.id))
         for stored in self._lake.storage.files(self._connection.dialect.data_folder):
             if stored.path not in self._data_seen and not (is_adopted and not is_our_file(stored.path)):
                 yield Finding("foreign_file", stored.path, "not written by a run; readers that list the folder see it")

@@ -11,8 +11,9 @@ import msgspec
 
 from eventlake.commit.manifest import Manifest, path_of
 from eventlake.commit.run_reports import save_report
+from eventlake.commit.schema_files import describe, forget
 from eventlake.control.leases import Hold
-from eventlake.errors import InternalError, LeaseLostError, StagingLostError
+from eventlake.errors import EventLakeError, InternalError, LeaseLostError, StagingLostError
 from eventlake.reports.report import with_notices
 from eventlake.workspace import Lake
 
@@ -42,21 +43,41 @@ def fulfil(lake: Lake, manifest: Manifest, hold: Hold) -> list[dict[str, Any]]:
     entry, storage = manifest.entry, lake.storage
     if not lake.ledger.has_recorded(entry.run_id):  # else every file got its name, whatever became of it since
         lake.ledger.refuse_overtaken(entry)
+        describe(lake, manifest)
         _move(lake, manifest)
     hold.confirm()  # else another may have changed the same tables since
     refused = lake.catalog.apply(manifest.tables, run_id=entry.run_id, at=entry.at)
     storage.settle()
     lake.ledger.record(entry, hold)
+    connection = lake.workspace.connections.of_table(lake.name, entry.source_id)
+    lake.note(connection)  # a rebuild brought other settings; and a lake that was away for a change learns it now
+    forget(lake, entry.source_id, manifest.dropped_tables)
     for database, table in manifest.dropped_tables:  # their rows are elsewhere now, or wanted no more
         lake.catalog.drop(database, table)
+    refused += show_views(lake, entry.source_id)
     # Nobody is told of these any more.
     for path in (*entry.removed_data_files, *entry.removed_index_files, *entry.removed_violation_files):
         storage.delete(path)
-    lines = with_notices(entry.report, refused)
-    save_report(lake, lines)
+    lines = save_report(lake, with_notices(entry.report, refused))
     lake.runs.finished(entry.run_id, lines, entry.at)
     storage.delete_folder(lake.folders.of_run(entry.run_id))
     return lines
+
+
+def show_views(lake: Lake, source_id: str) -> list[str]:
+    """Let Glue have the views that a connection asks for; what could not be shown, in words.
+
+    They are for people's convenience: a run is not held up by them, and the next one tries again.
+    """
+    if lake.settings.catalog.kind != "glue":
+        return []
+    connection = lake.workspace.connections.of_table(lake.name, source_id)
+    if not connection.settings.warehouse:
+        return []
+    try:
+        return lake.glue.show_views(source_id, connection.settings.warehouse, lake.warehouse_views(connection))
+    except EventLakeError as error:
+        return [f"the views in {connection.settings.warehouse} are not up to date in Glue: {error.problem}"]
 
 
 def _move(lake: Lake, manifest: Manifest) -> None:

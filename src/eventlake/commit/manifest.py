@@ -16,9 +16,9 @@ from eventlake.control.ledger import Entry
 from eventlake.errors import ConfigurationError, DamagedError
 from eventlake.workspace import Lake
 
-VERSION = 3
+VERSION = 4
 """Of the form. The first had neither a version nor a connection; in the first two, files did not stand by table, and
-nothing told on top of which run a manifest was made."""
+nothing told on top of which run a manifest was made; in the first three, a table's partitions were all that it has."""
 
 Form = TypeVar("Form")
 
@@ -133,12 +133,31 @@ def _decoded(lake: Lake, path: str, content: bytes, kind: type[Form]) -> Form:
         ) from error
 
 
+_BY_TABLE = 3  # the first version in which files stand by table
 _TABLE_OF_FILE = re.compile(r".*/segment_type=(?P<key>[^/]+)/.*")
 _KEY_IN_DATA_FILE = 2  # position
+_KEY_OF_FOLDER = re.compile(r"([^/=]+)=([^/]+)(?=/)")
 
 
 def _as_written_today(old: Mapping[str, Any]) -> dict[str, Any]:
-    """A manifest of version 1 or 2 in the form of today."""
+    """A manifest of an older version in the form of today."""
+    by_table = old if old.get("version", 1) >= _BY_TABLE else _by_table(old)
+    removed = {files["table_key"]: files["removed"] for files in by_table["entry"]["files"]}
+    tables = [{**change, "forgotten": _forgotten(change, removed)} for change in by_table["tables"]]
+    return {**by_table, "tables": tables, "version": VERSION}
+
+
+def _forgotten(change: Mapping[str, Any], removed: Mapping[str, Sequence[str]]) -> list[list[str]]:
+    """The partitions of files that a run took away, if it named all that the table had afterwards."""
+    keys = change["partition_keys"]
+    if not change.get("anew") or not keys:
+        return []
+    folders = [dict(_KEY_OF_FOLDER.findall(path)) for path in removed.get(change["table_key"], ())]
+    before = {tuple(values[key] for key in keys) for values in folders if values.keys() >= set(keys)}
+    return sorted(map(list, before - set(map(tuple, change["partitions"]))))
+
+
+def _by_table(old: Mapping[str, Any]) -> dict[str, Any]:
     entry = dict(old["entry"])
     files: dict[str, dict[str, list[Any]]] = {}
 
@@ -152,4 +171,4 @@ def _as_written_today(old: Mapping[str, Any]) -> dict[str, Any]:
         of_table(found["key"] if found else "")["removed"].append(path)
     entry["files"] = [{"table_key": key, **of_key} for key, of_key in files.items()]
     tables = [{**change, "table_key": change["segment_type"]} for change in old["tables"]]
-    return {**old, "entry": entry, "tables": tables, "version": VERSION}
+    return {**old, "entry": entry, "tables": tables}

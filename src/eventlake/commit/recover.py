@@ -33,7 +33,8 @@ def recover(lake: Lake, connection: Connection, hold: Hold, *, mine: str, replay
         except (StagingLostError, OvertakenError) as error:
             _undo(lake, manifest)
             what_next = "a sync loads its raw files again" if run.kind == "sync" else "nothing of it is in the lake"
-            _give_up(lake, connection, run, f"{error.problem}; the run was undone, and {what_next}", error.code)
+            problem = f"{error.problem}; the run was undone, and {what_next}"
+            _give_up(lake, connection, run, problem, error.code, error.fix)
     write_late_reports(lake, connection, mine)
     _sweep(lake, connection)
 
@@ -46,7 +47,11 @@ def give_up_replays(lake: Lake, connection: Connection, *, mine: str) -> None:
             _give_up(lake, connection, run, *_INTERRUPTED)
 
 
-_INTERRUPTED = "the process ended before the run did; nothing was published", "interrupted"
+_INTERRUPTED = (
+    "the process ended before the run did; nothing was published",
+    "interrupted",
+    "run it again; a scheduler does so by itself with syncs",
+)
 
 
 def _give_up_dead(lake: Lake, connection: Connection, run: Run, replay: Lease | None) -> None:
@@ -64,10 +69,19 @@ def _give_up_dead(lake: Lake, connection: Connection, run: Run, replay: Lease | 
             _give_up(lake, connection, run, *_INTERRUPTED)
 
 
-def _give_up(lake: Lake, connection: Connection, run: Run, problem: str, code: str) -> None:
+def _give_up(lake: Lake, connection: Connection, run: Run, problem: str, code: str, fix: str) -> None:
     ids = lake.workspace_id, connection.source.id, run.run_id
-    head = report.RunHead(*ids, connection.database, run.started_at * 1000, where=lake.where)
-    save_failure(lake, run.run_id, report.failed(head, lake.clock.now_ns(), problem, code))
+    ran = _where_it_ran(lake, connection, run)
+    head = report.RunHead(*ids, connection.database, run.started_at * 1000, where=lake.settings.where, ran=ran)
+    save_failure(lake, run.run_id, report.failed(head, lake.clock.now_ns(), problem, code, fix))
+
+
+def _where_it_ran(lake: Lake, connection: Connection, run: Run) -> dict[str, str]:
+    """What is known of where a run was that died; one that is no sync may have had a cluster of its own."""
+    runner = lake.settings.runner
+    if runner.kind != "emr" or run.kind != "sync":
+        return {}
+    return {"emr_cluster_id": connection.settings.emr_cluster_id or runner.cluster_id}
 
 
 def _undo(lake: Lake, manifest: Manifest) -> None:

@@ -1,12 +1,15 @@
-"""What people change through the console and the HTTP API, each noted in the audit log with what was before and after.
+"""What people change in the console, by the HTTP API and on the command line.
+
+Each change is noted in the audit log, with what was before and after.
 
 Secrets are given to whoever asked for them, once, and are never noted.
 """
 
-from collections.abc import Sequence
+import contextlib
+from collections.abc import Iterable, Sequence
 from typing import Any
 
-from eventlake.control.alerts import Alert, Kind, Subscription
+from eventlake.control.alerts import Kind, Subscription
 from eventlake.control.connections import Connection
 from eventlake.control.orders import Order
 from eventlake.control.people import Scope, Token, User
@@ -15,28 +18,47 @@ from eventlake.control.run_lines import RunLine
 from eventlake.control.sources import Source, WriteKey
 from eventlake.control.suppressions import ALL_SOURCES
 from eventlake.errors import InvalidSettingsError, NotFoundError
+from eventlake.library.annexes import Found, add_annex, forget_annex
+from eventlake.library.plans import blocked_period
+from eventlake.library.rule_changes import RuleChanges
 from eventlake.library.workspace import Workspace
 from eventlake.settings import DEFAULT_LAKE
 from eventlake.sync import requests
 
 
 class Changes:
-    """Changes that somebody makes; `who` is a user or a token."""
+    """Changes that somebody makes; `who` is a user, or a token of the one who is `owner`."""
 
-    def __init__(self, place: Workspace, who: str) -> None:
+    def __init__(self, place: Workspace, who: str, *, owner: str | None = None) -> None:
         self._place = place
         self._who = who
+        self._owner = owner or who
+        self.rules = RuleChanges(place, who, self._note)
 
     def _note(self, action: str, target: str, *, before: Any = None, after: Any = None) -> None:
         self._place.audit_log.note(self._who, action, target, before=before, after=after)
 
     # Sources
 
-    def add_source(self, slug: str, *, name: str | None = None, lake: str = DEFAULT_LAKE) -> tuple[Connection, str]:
+    def add_source(
+        self, slug: str, *, source_id: str | None = None, name: str | None = None, lake: str = DEFAULT_LAKE
+    ) -> tuple[Connection, str]:
         """A new source, connected to a lake, and its write key."""
-        made, key = self._place.connections.add_source(slug, name=name, lake=lake)
+        made, key = self._place.connections.add_source(slug, source_id=source_id, name=name, lake=lake)
         self._note("add source", slug, after={"id": made.source.id, "name": made.source.name, "lake": lake})
         return made, key
+
+    def read_in_place(self, slug: str, address: str, *, follow: bool) -> Found:
+        """Let syncs load raw files from where they are."""
+        found = add_annex(self._place, slug, address, follow=follow)
+        self._note("read raw files in place", slug, after={"address": found.address, "follow": follow})
+        return found
+
+    def forget_place(self, slug: str, address: str) -> str:
+        """Let syncs load no more raw files from a place; its address."""
+        gone = forget_annex(self._place, slug, address)
+        self._note("forget raw files in place", slug, before={"address": gone.address})
+        return gone.address
 
     def enable_source(self, slug: str, enabled: bool) -> Source:
         before = self._place.sources.get(slug)
@@ -116,6 +138,24 @@ class Changes:
         requests.replay(lake, connection, start, stop, events)  # refuses events that have no table
         return self._order(connection, "replay", {"from": start, "to": stop, "events": list(events)})
 
+    def order_release(self, name: str) -> Order:
+        """Let in what rules blocked in the last 30 days and would not block today."""
+        connection = self._place.connections.get(name)
+        start, stop = blocked_period(self._place, connection)
+        return self.order_replay(name, start, stop)
+
+    def order_releases(self, slug: str) -> list[Order]:
+        """The same in every lake of a source in which something was blocked."""
+        source = self._place.sources.get(slug)
+        ordered = []
+        for connection in self._place.connections.all():
+            if connection.source.id == source.id:
+                with contextlib.suppress(NotFoundError):
+                    ordered.append(self.order_release(connection.full_name))
+        if not ordered:
+            raise NotFoundError(f"nothing of {slug} was blocked in the last 30 days", fix="nothing is to be done")
+        return ordered
+
     def order_retype(self, lake: str, table: str, column: str, new_type: str) -> Order:
         job = requests.retype(self._place.lake(lake), table, column, new_type)
         if job is None:
@@ -139,7 +179,7 @@ class Changes:
     def stop_run(self, run_id: str) -> RunLine:
         run = self._place.runs.line(run_id)
         if not self._place.runs.ask_to_stop(run_id):
-            raise InvalidSettingsError(f"run {run_id} has ended", fix="there is nothing to stop")
+            raise InvalidSettingsError(f"run {run_id} has ended", fix="there is nothing to stop; see `eventlake runs`")
         self._note("stop run", run_id)
         return run
 
@@ -155,13 +195,13 @@ class Changes:
         self._note(kind.value.lower(), source or "all sources", after={"subjects": made.subjects, "id": made.id})
         return made
 
-    def suppress(self, subjects: Sequence[str], path: str, *, source: str | None = None) -> int:
+    def suppress(self, subjects: Iterable[str], path: str, *, source: str | None = None) -> int:
         """Let nothing of some people in; how many were not on the list."""
         added = self._place.suppressions.add(subjects, path, self._source_id(source), self._who)
         self._note("suppress", source or "all sources", after={"subjects": added, "path": path})
         return added
 
-    def unsuppress(self, subjects: Sequence[str], path: str, *, source: str | None = None) -> int:
+    def unsuppress(self, subjects: Iterable[str], path: str, *, source: str | None = None) -> int:
         """Let some people in again; how many were on the list."""
         removed = self._place.suppressions.remove(subjects, path, self._source_id(source))
         self._note("let in again", source or "all sources", after={"subjects": removed, "path": path})
@@ -186,15 +226,14 @@ class Changes:
         self._note("unsubscribe", gone.channel, before={"kind": gone.kind.value, "threshold": gone.threshold})
         return gone
 
-    def send_sample(self, channel: str) -> Alert:
+    def send_sample(self, channel: str) -> None:
         """Let a channel deliver something that is no alert. Raises an error that says why it could not."""
         if channel not in self._place.settings.channels:
             raise NotFoundError(
                 f"there is no channel {channel!r}", fix="a new one gets a section [channels.NAME] in eventlake.toml"
             )
-        sent = self._place.send_sample(channel)
+        self._place.send_sample(channel)
         self._note("send sample alert", channel)
-        return sent
 
     # People
 
@@ -214,7 +253,7 @@ class Changes:
         self._note("remove user", name)
 
     def add_token(self, name: str, scope: Scope) -> tuple[Token, str]:
-        token, secret = self._place.people.add_token(name, scope, self._who)
+        token, secret = self._place.people.add_token(name, scope, self._owner)
         self._note("add token", token.name, after={"id": token.id, "scope": scope.value})
         return token, secret
 

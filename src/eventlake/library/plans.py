@@ -3,58 +3,89 @@
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple
+from urllib.parse import unquote
 
 import msgspec
 
 from eventlake.archive import layout as archive
+from eventlake.archive.annexes import whole_archive
 from eventlake.archive.reader import Lines, UnreadableFileError, opened, read_lines
 from eventlake.control.connections import Connection
 from eventlake.errors import InvalidSettingsError, NotFoundError
+from eventlake.events import instants
 from eventlake.events.envelope import reject_reason
+from eventlake.lake.violations import DAYS_KEPT
 from eventlake.policies import plan as plans
 from eventlake.policies import plan_csv
 from eventlake.policies.plan import Plan, PlanError, Rule
 from eventlake.policies.rules import Rules, RulesDocument
-from eventlake.query.answer import query
 from eventlake.reading import exact_json
 from eventlake.schema import best_effort
 from eventlake.sync import requests
 from eventlake.sync.jobs import Job
+from eventlake.timetable import DAY
 from eventlake.workspace import Workspace
 
 _RULE_FILE = re.compile(r"(?P<key>.*?)(?:\.v(?P<version>[1-9]\d*))?\.json", re.DOTALL)
 _FOLDERS = {"track": "TRACK", "page": "PAGE", "screen": "SCREEN"}
-_SINGLE = {"common.json": "COMMON", "identify.json": "IDENTIFY", "group.json": "GROUP"}
+_SINGLE = {"common": "COMMON", "identify": "IDENTIFY", "group": "GROUP", "page": "PAGE", "screen": "SCREEN"}
+
+
+@contextmanager
+def explained(where: str = "") -> Iterator[None]:
+    """What is wrong with a plan, as an error that says what to do."""
+    try:
+        yield
+    except PlanError as error:
+        raise InvalidSettingsError(f"{where}{error}", fix="correct it; docs/plans.md shows each form") from error
 
 
 def read_plan(path: Path, name: str | None = None) -> Plan:
     """A plan from a file in one of Segment's forms (JSON or CSV), or from a folder with a schema in each file."""
-    try:
-        if path.is_dir():
-            return plans.of_rules(name or path.resolve().name, _rules_in(path))
-        content = path.read_bytes()
+    with explained(f"{path}: "):
+        try:
+            if path.is_dir():
+                return plans.of_rules(name or path.resolve().name, _rules_in(path))
+            content = path.read_bytes()
+        except OSError as error:
+            raise NotFoundError(f"{path} cannot be read: {error.strerror}", fix="check the name of the file") from error
         if path.suffix.lower() == ".csv":
             return plan_csv.decoded(name or path.stem, content)
-        found = plans.decoded(content)
-    except PlanError as error:
-        raise InvalidSettingsError(f"{path}: {error}", fix="correct it; docs/plans.md shows each form") from error
-    except OSError as error:
-        raise NotFoundError(f"{path} cannot be read: {error.strerror}", fix="check the name of the file") from error
-    return msgspec.structs.replace(found, name=name) if name else found
+        return _called(plans.decoded(content), name)
+
+
+def told_plan(text: str, name: str | None = None) -> Plan:
+    """A plan from what somebody wrote into a form: JSON, or CSV, which has no name for it."""
+    with explained():
+        if text.lstrip().startswith("{"):
+            return _called(plans.decoded(text.encode()), name)
+        if not name:
+            raise PlanError("a spreadsheet has no name for the plan: give it one")
+        return plan_csv.decoded(name, text.encode())
+
+
+def _called(plan: Plan, name: str | None) -> Plan:
+    return msgspec.structs.replace(plan, name=name) if name else plan
 
 
 def _rules_in(folder: Path) -> Iterator[Rule]:
-    files = {file: _SINGLE[file.name] for file in folder.glob("*.json") if file.name in _SINGLE}
-    for file, kind in files.items():
-        yield Rule(kind, _schema(file))  # type: ignore[arg-type]
+    for file in sorted(folder.glob("*.json")):
+        name, version = _named(file)
+        if name in _SINGLE:
+            yield Rule(_SINGLE[name], _schema(file), "", version)  # type: ignore[arg-type]
     for below, kind in _FOLDERS.items():
         for file in sorted((folder / below).glob("*.json")):
-            found = _RULE_FILE.fullmatch(file.name)
-            assert found  # noqa: S101 - the glob sees to it
-            key = found["key"].replace("%2F", "/").replace("%25", "%")
-            yield Rule(kind, _schema(file), key, int(found["version"] or 1))  # type: ignore[arg-type]
+            yield Rule(kind, _schema(file), *_named(file))  # type: ignore[arg-type]
+
+
+def _named(file: Path) -> tuple[str, int]:
+    """The key and the version that the name of a file tells."""
+    found = _RULE_FILE.fullmatch(file.name)
+    assert found  # noqa: S101 - the glob sees to it
+    return unquote(found["key"]), int(found["version"] or 1)
 
 
 def _schema(file: Path) -> Any:
@@ -73,8 +104,10 @@ def write_plan(plan: Plan, path: Path) -> None:
     else:
         for rule in plan.rules:
             version = f".v{rule.version}" if rule.version != 1 else ""
-            name = rule.key.replace("%", "%25").replace("/", "%2F")
-            below = f"{rule.type.lower()}/{name}{version}.json" if rule.key else f"{rule.type.lower()}.json"
+            # Of an event that is called "Order.v2", the dot must not look like that of a version.
+            name = re.sub(r"\.(?=v\d+$)", "%2E", rule.key.replace("%", "%25").replace("/", "%2F"))
+            below = f"{rule.type.lower()}/{name}" if rule.key else rule.type.lower()
+            below = f"{below}{version}.json"
             file = path / below
             file.parent.mkdir(parents=True, exist_ok=True)
             file.write_bytes(msgspec.json.format(msgspec.json.encode(rule.json_schema), indent=2) + b"\n")
@@ -88,11 +121,16 @@ class Sent(NamedTuple):
 
 
 def events_sent(place: Workspace, source_id: str, start: int | None, stop: int | None, limit: int) -> Iterator[Sent]:
-    """Events of a source that were received in [start, stop), the files of the last days first."""
-    newest = sorted(archive.raw_files(place.archive, source_id), key=lambda file: file.path, reverse=True)
-    for file in newest:
+    """Events of a source that were received in [start, stop): those of the last days first, file by file.
+
+    Within a day, files that arrived late may hold older events than those before them.
+    """
+    annexes = place.annexes(source_id)
+    whole = whole_archive(place.archive, annexes)
+    files = [*archive.raw_files(place.archive, source_id), *(file for annex in annexes for file in annex.wanted())]
+    for file in sorted(files, key=lambda file: (archive.day_micros(file.path), file.path), reverse=True):
         try:
-            with opened(place.archive, file.path) as raw:
+            with opened(whole, file.path) as raw:
                 for block in read_lines(raw):
                     for line in _lines(block) if isinstance(block, Lines) else ():
                         sent = _parsed(line)
@@ -147,14 +185,17 @@ def tried(document: RulesDocument, events: Iterable[Sent]) -> Tried:
 
 def release(place: Workspace, connection: Connection) -> Job:
     """The replay that lets in what was blocked in the last 30 days, as far as the rules of today do."""
-    lake = place.lake(connection.lake)
-    bounds = query(
-        lake,
-        "select epoch_us(min(received_at)) as first, epoch_us(max(received_at)) as last from "  # noqa: S608
-        f"__segment_datalake.violations where action = 'blocked' and source_id = '{connection.source.id}'",
-    ).to_pylist()[0]
-    if bounds["first"] is None:
+    return requests.replay(place.lake(connection.lake), connection, *blocked_period(place, connection), ())
+
+
+def blocked_period(place: Workspace, connection: Connection) -> tuple[int, int]:
+    """From the first to the last event that runs of the last 30 days blocked, syncs and replays."""
+    now = place.clock.now()
+    runs = place.lake(connection.lake).runs.begun_between(connection.source.id, now - DAYS_KEPT * DAY, now + 1)
+    told = (time for run in runs for head in (run.report or [])[:1] for time in head.get("blocked_between", ()))
+    blocked = [instant.micros for time in told if (instant := instants.parse(time))]
+    if not blocked:
         raise NotFoundError(
             f"nothing of {connection.name} was blocked in the last 30 days", fix="nothing is to be done"
         )
-    return requests.replay(lake, connection, bounds["first"], bounds["last"] + 1, ())
+    return min(blocked), max(blocked) + 1

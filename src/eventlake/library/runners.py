@@ -13,6 +13,11 @@ from eventlake.runners.choice import Surroundings, runner_in, runner_of
 from eventlake.tasks.registry import STEPS
 from eventlake.workspace import Lake, Workspace
 
+_SUBMITTED = ("emr", "emr-serverless", "databricks")
+
+Around = Callable[[Lake], Surroundings]
+"""What a runner of a lake finds around it."""
+
 
 class _Closing(Runner, Protocol):
     def close(self) -> None: ...
@@ -22,7 +27,13 @@ def quietly(lake: Lake) -> Surroundings:
     """For runners that tell nobody what they do."""
     settings, workspace = lake.settings, lake.workspace
     return Surroundings(
-        lake.storage, lake.archive, lake.folders.stage, settings.aws.options, settings.azure.options, workspace.folder
+        lake.storage,
+        lake.archive,
+        workspace.all_annexes,
+        lake.folders.stage,
+        settings.aws.options,
+        settings.azure.options,
+        workspace.folder,
     )
 
 
@@ -35,6 +46,11 @@ def logged(lake: Lake) -> Surroundings:
     return replace(quietly(lake), spark_log=spark_log(lake))
 
 
+def giving_way(lake: Lake) -> Surroundings:
+    """The same, for runners beside something that cannot wait."""
+    return replace(logged(lake), gives_way=True)
+
+
 class Runners:
     """The runner of each lake, which starts Spark when the first task comes. All are closed at the end.
 
@@ -45,14 +61,15 @@ class Runners:
     def __init__(
         self,
         workspace: Workspace,
-        around: Callable[[Lake], Surroundings] = quietly,
+        around: Around = quietly,
         *,
         transient: bool = False,
     ) -> None:
         self._workspace = workspace
         self._around = around
         self._transient = transient
-        self._made: dict[str, _Closing] = {}
+        self._made: dict[tuple[str, str], _Closing] = {}
+        self._annexes: dict[tuple[str, str], list[str]] = {}  # that a driver on a cluster was told of
         self._spark: tuple[str, dict[str, str]] | None = None  # master and configuration of the Spark that is there
         self._uses = 0  # of that Spark
         self._lock = Lock()
@@ -70,22 +87,34 @@ class Runners:
                 closing.callback(runner.close)
 
     @contextmanager
-    def of(self, name: str) -> Iterator[Runner]:
-        """The runner of a lake, for as long as a run needs it."""
+    def of(self, name: str, cluster_id: str = "") -> Iterator[Runner]:
+        """The runner of a lake, for as long as a run needs it; on EMR perhaps on another cluster than the lake's."""
         settings = self._workspace.lake(name).settings.runner
+        if settings.kind == "emr" and cluster_id:
+            settings = settings.model_copy(update={"cluster_id": cluster_id})
+        key = name, settings.cluster_id if settings.kind == "emr" else ""
         with self._lock:
             if settings.kind == "spark":
                 self._make_room((settings.master, settings.conf))
                 self._uses += 1
-            if name not in self._made:
+            if key not in self._made:
                 lake = self._workspace.lake(name)
-                self._made[name] = runner_of(settings, self._around(lake), STEPS, transient=self._transient)
-            runner = self._made[name]
+                self._made[key] = runner_of(settings, self._around(lake), STEPS, transient=self._transient)
+            runner = self._made[key]
+        if settings.kind in _SUBMITTED:
+            self._tell_of_annexes(key)
         try:
             yield runner
         finally:
             with self._lock:
                 self._uses -= settings.kind == "spark"
+
+    def _tell_of_annexes(self, key: tuple[str, str]) -> None:
+        """A driver knows the annexes that there were when it was submitted: where others are, another is."""
+        now = [annex.root for annex in self._workspace.all_annexes()]
+        if self._annexes.setdefault(key, now) != now:
+            self._made[key].close()  # the next step submits one
+            self._annexes[key] = now
 
     def _make_room(self, wanted: tuple[str, dict[str, str]]) -> None:
         """Stop the Spark that is there if it is another than the one that is wanted."""
@@ -95,7 +124,7 @@ class Runners:
                     "a run of another lake uses a Spark with other settings, and a process has only one",
                     fix="wait until it ends; or give both lakes the same master and conf",
                 )
-            for name, runner in list(self._made.items()):
+            for (name, _), runner in list(self._made.items()):
                 if self._workspace.lake(name).settings.runner.kind == "spark":
                     runner.close()
         self._spark = wanted
@@ -111,7 +140,8 @@ class SessionRunners:
         self._lock = Lock()
 
     @contextmanager
-    def of(self, name: str) -> Iterator[Runner]:
+    def of(self, name: str, cluster_id: str = "") -> Iterator[Runner]:
+        del cluster_id  # is for EMR
         with self._lock:
             if name not in self._made:
                 self._made[name] = runner_in(self._session, quietly(self._workspace.lake(name)), STEPS)

@@ -11,27 +11,29 @@ from typing import Any, Self
 import pyarrow as pa
 
 from eventlake import workspace as opened
-from eventlake.audit.repair import repair
-from eventlake.audit.verify import Finding, verify
+from eventlake.audit.repair import mended
+from eventlake.audit.verify import Finding, verified_each, verify
 from eventlake.catalog.base import CatalogTable
+from eventlake.clock import Clock
 from eventlake.collector.bring import bring
-from eventlake.control.alerts import Alert, Kind
+from eventlake.control.alerts import SAMPLE, Message
 from eventlake.control.connections import Connection
 from eventlake.errors import CancelledError, EventLakeError, InvalidSettingsError, TransientError
 from eventlake.library.report import Report
-from eventlake.library.runners import Runners, SessionRunners, logged
+from eventlake.library.runners import Runners, SessionRunners, giving_way, logged
+from eventlake.library.spark_tables import spark_tables
 from eventlake.query import query
 from eventlake.runners.base import Progress, Runner, no_progress
 from eventlake.runners.connect_session import is_of_connect
 from eventlake.runners.spark import SparkRunner
-from eventlake.runners.spark_tables import SparkTable, register
+from eventlake.runners.spark_tables import register
 from eventlake.settings import DEFAULT_LAKE, Settings
 from eventlake.sync import jobs, requests
 from eventlake.sync.carry_out import carry_out
 from eventlake.sync.jobs import Job
-from eventlake.workspace import Clock
+from eventlake.sync.not_begun import refuse_wrong_lake
 
-_SAMPLE_ALERT = ("a sample", "This is what an alert looks like. Nothing is wrong.")
+_SAMPLE_WORDS = ("a sample", "This is what an alert looks like. Nothing is wrong.")
 
 
 class Workspace(opened.Workspace):
@@ -56,16 +58,21 @@ class Workspace(opened.Workspace):
         self._runners.close()
         super().close()
 
-    def keep_spark_log(self) -> None:
-        """Let a Spark of this machine write its log to `logs/spark.log` in the workspace's folder."""
-        self._runners = Runners(self, logged)
+    def keep_spark_log(self, *, gives_way: bool = False) -> None:
+        """Let a Spark of this machine write its log to `logs/spark.log` in the workspace's folder.
+
+        If it `gives_way`, it leaves the cores to whatever else on this machine wants them.
+        """
+        self._runners = Runners(self, giving_way if gives_way else logged)
 
     def use_spark(self, session: Any) -> None:
         """Run on this SparkSession, also one of Spark Connect. It is never stopped from here."""
         if is_of_connect(session):
             self._runners = SessionRunners(self, session)
-        else:
+        elif hasattr(session, "sparkContext"):
             self._given = SparkRunner.on(session.sparkContext)
+        else:
+            raise InvalidSettingsError(f"{session!r} is not a SparkSession", fix="give one, or leave it out")
 
     def sync(self, *names: str, progress: Progress = no_progress, cancel: Event | None = None) -> list[Report]:
         """Load what is new: of these sources (`web`) or connections (`web/aws`), or of all that are enabled.
@@ -142,31 +149,29 @@ class Workspace(opened.Workspace):
         self, *names: str, mend: bool = False, progress: Progress = no_progress, cancel: Event | None = None
     ) -> dict[str, list[Finding]]:
         """What differs between archive, files, catalog and books, by connection; empty lists are good news."""
-        found, progress = {}, _heeding(cancel, progress)
-        for connection in self.connections.meant(names):
+        heed = _heeding(cancel, progress)
+
+        def attempt(connection: Connection) -> list[Finding]:
             with self._runner(connection) as runner:
-                found[connection.name] = verify(self, connection, runner, progress)
-                if mend and found[connection.name]:
-                    repair(self, connection, found[connection.name], runner, progress)
-                    found[connection.name] = verify(self, connection, runner, progress)
-        return found
+                return mended(self, connection, runner, heed) if mend else verify(self, connection, runner, heed)
+
+        return verified_each(self, names, attempt)
 
     def query(self, sql: str, *, lake: str = DEFAULT_LAKE, timeout: float | None = None) -> pa.Table:
         """The rows that a query gives. Tables are called `<database>.<table>`."""
         return query(self.lake(lake), sql, timeout=timeout)
 
-    def send_sample(self, channel: str) -> Alert:
-        """Let a channel deliver something that looks like an alert, now."""
+    def send_sample(self, channel: str) -> None:
+        """Let a channel deliver something that looks like an alert, now; its kind says that it is none."""
         from eventlake.alerts import channels  # noqa: PLC0415 - what speaks to mail servers takes its time to load
 
-        sample = Alert(uuid.uuid4().hex, self.clock.now(), Kind.SYNC_FAILED, None, None, *_SAMPLE_ALERT, link="/alerts")
+        sample = Message(uuid.uuid4().hex, self.clock.now(), SAMPLE, None, None, *_SAMPLE_WORDS, link="/alerts")
         try:
             channels.send(self.settings.channels[channel], sample, self.settings.console.url)
         except channels.NotDeliveredError as error:
             raise TransientError(
                 f"{channel} did not take it: {error}", fix=f"check [channels.{channel}] in eventlake.toml"
             ) from error
-        return sample
 
     def stop(self, run_id: str) -> bool:
         """Let a run end before its commit, wherever it goes on; False if it has ended."""
@@ -178,34 +183,20 @@ class Workspace(opened.Workspace):
     def spark_views(self, session: Any, *, lake: str = DEFAULT_LAKE) -> list[str]:
         """Let a SparkSession see the tables of a lake as `<database>.<table>`, as they are now; their names.
 
-        Native Parquet tables over exactly the files that the ledger knows. Call it again to see what came since.
+        Native Parquet tables over exactly the files that the ledger knows, and views over them where connections ask
+        for those of a warehouse. Call it again to see what came since.
         """
-        place = self.lake(lake)
-        tables = []
-        for table in place.catalog.tables():
-            folder = f"{table.location}/"
-            files = [file.path for file in place.ledger.data_files(table.source_id, table.table_key)]
-            if files:
-                tables.append(
-                    SparkTable(
-                        table.database,
-                        table.name,
-                        place.storage.full(table.location),
-                        [path.removeprefix(folder) for path in files],
-                        [(column.name, column.type.value) for column in table.schema.columns],
-                        table.partition_keys,
-                    )
-                )
-        register(session, place.name, tables)
-        return [f"{table.database}.{table.name}" for table in tables]
+        return register(session, *spark_tables(self.lake(lake)))
 
     def _runner(self, connection: Connection) -> AbstractContextManager[Runner]:
-        return nullcontext(self._given) if self._given else self._runners.of(connection.lake)
+        cluster_id = connection.settings.emr_cluster_id
+        return nullcontext(self._given) if self._given else self._runners.of(connection.lake, cluster_id)
 
     def _run(self, work: Iterable[Job], progress: Progress) -> list[Report]:
         reports, failed = [], []
         for job in work:
             try:
+                refuse_wrong_lake(self, job)
                 with self._runner(job.connection) as runner:
                     for lines in carry_out(self, job, runner, progress):
                         reports.append(Report(job.connection.name, lines))
@@ -257,6 +248,8 @@ def _heeding(cancel: Event | None, progress: Progress) -> Progress:
 def _micros(moment: datetime | None) -> int | None:
     if moment is None:
         return None
+    if not isinstance(moment, datetime):
+        raise InvalidSettingsError(f"{moment!r} is not a time", fix="give a datetime.datetime with a time zone")
     if moment.tzinfo is None:
         raise InvalidSettingsError(f"{moment} has no time zone", fix="give one, for example tzinfo=datetime.UTC")
     return round(moment.timestamp() * 1_000_000)

@@ -26,7 +26,8 @@ class RunHead:
     replay_from: int | None = None  # microseconds
     replay_to: int | None = None
     is_replay: bool = False
-    where: Mapping[str, str] = field(default_factory=dict)  # it ran: `s3_bucket`, `emr_cluster_id`
+    where: Mapping[str, str] = field(default_factory=dict)  # the lake is: `s3_bucket`
+    ran: Mapping[str, str] = field(default_factory=dict)  # where Spark ran: `emr_cluster_id`; may be told late
 
     def line(self, kind: str, status: str, finish_ns: int) -> dict[str, Any]:
         line: dict[str, Any] = {
@@ -41,6 +42,7 @@ class RunHead:
             "table_name": "",
             "database": self.database,
             **self.where,
+            **self.ran,
         }
         if self.is_replay:
             line["replay"] = True
@@ -79,8 +81,8 @@ def finished(head: RunHead, finish_ns: int, tables: list[TableLine], extra: dict
     return lines
 
 
-def failed(head: RunHead, finish_ns: int, error: str, error_code: str) -> list[dict[str, Any]]:
-    return [head.line("source", "failed", finish_ns) | {"error": error, "error_code": error_code}]
+def failed(head: RunHead, finish_ns: int, error: str, error_code: str, fix: str) -> list[dict[str, Any]]:
+    return [head.line("source", "failed", finish_ns) | {"error": error, "error_code": error_code, "fix": fix}]
 
 
 def with_notices(lines: list[dict[str, Any]], notices: list[str]) -> list[dict[str, Any]]:
@@ -93,6 +95,11 @@ def day(line: dict[str, Any]) -> str:
     """The day of the sync, not of the data."""
     text: str = line["start_time"]
     return text[:10]
+
+
+def day_of(moment: int) -> str:
+    """The same of a run that began then, in microseconds since 1970."""
+    return time_text(moment * 1000)[:10]
 
 
 def path(folders: Folders, line: dict[str, Any]) -> str:

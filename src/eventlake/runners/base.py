@@ -1,6 +1,6 @@
 """Where the tasks of a run are carried out, and who is told how far they are."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Protocol, TypeVar
 
 Task = TypeVar("Task")
@@ -20,6 +20,10 @@ class Runner(Protocol):
 
     @property
     def parallelism(self) -> int: ...
+
+    @property
+    def where(self) -> Mapping[str, str]:
+        """What reports tell of where it runs; there may be more as soon as it runs."""
 
     def run(
         self,

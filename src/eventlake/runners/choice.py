@@ -1,8 +1,7 @@
 """The runner that a lake's settings ask for."""
 
-import functools
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
@@ -18,8 +17,8 @@ from eventlake.runners.connect_worker import NEEDED
 from eventlake.runners.databricks import Databricks, DatabricksOptions, DatabricksRun, Job, Volume
 from eventlake.runners.emr import Emr, EmrStep, TransientCluster
 from eventlake.runners.emr_serverless import Serverless, ServerlessJob
+from eventlake.runners.node_storage import LIBRARIES, node_storage
 from eventlake.runners.package import LakeShelf, Package, Shelf, Target, provide
-from eventlake.runners.places import LIBRARIES, place_of
 from eventlake.runners.remote import Launcher, RemoteRunner
 from eventlake.runners.spark import SparkRunner
 from eventlake.runners.submission import Submission
@@ -44,6 +43,7 @@ class Surroundings:
 
     storage: Storage
     archive: Storage
+    annexes: Callable[[], Iterable[Storage]]  # where else raw files are, at the moment
     stage: str  # the folder of the lake below which what is under way is put down
     aws: AwsOptions
     azure: AzureOptions
@@ -51,6 +51,7 @@ class Surroundings:
     spark_log: Path | None = None  # where Spark and its Java write; else to standard error
     talk: Callable[[str], None] = lambda _text: None
     busy: Callable[[str], AbstractContextManager[object]] = nullcontext  # shows that something takes long
+    gives_way: bool = False  # a Spark of this machine, to all else that runs on it
 
 
 def runner_of(
@@ -58,7 +59,9 @@ def runner_of(
 ) -> SparkRunner | ConnectRunner | RemoteRunner:
     """A runner that starts when the first task comes; `transient`: if it is on EMR, on a cluster made for it."""
     if settings.kind == "spark":
-        return SparkRunner(settings.master, settings.conf, around.spark_log, patience=settings.patience)
+        return SparkRunner(
+            settings.master, settings.conf, around.spark_log, patience=settings.patience, gives_way=around.gives_way
+        )
     if settings.kind == "connect":
         way = Opened(server_of(settings, around.folder), needed_for(around))
         return _over_connect(way, around, steps, patience=settings.patience)
@@ -84,14 +87,21 @@ def server_of(settings: ConnectRunnerSettings, folder: Path) -> Server:
 
 def needed_for(around: Surroundings) -> list[str]:
     """What workers elsewhere must be able to import; our code at last."""
-    places = (place_of(around.storage), place_of(around.archive))
+    places = [node_storage(one) for one in (around.storage, around.archive, *around.annexes())]
     libraries = {*NEEDED, *(name for place in places for name in LIBRARIES[type(place)])}
     return [*sorted(libraries), "eventlake.tasks.registry"]
 
 
 def _over_connect(way: Way, around: Surroundings, steps: Steps, *, patience: float = math.inf) -> ConnectRunner:
     return ConnectRunner(
-        way, around.storage, around.archive, steps, stage=around.stage, patience=patience, talk=around.talk
+        way,
+        around.storage,
+        around.archive,
+        steps,
+        annexes=around.annexes,
+        stage=around.stage,
+        patience=patience,
+        talk=around.talk,
     )
 
 
@@ -119,7 +129,7 @@ def provided(settings: Submitted, around: Surroundings) -> Package:
 def _launcher(settings: Submitted, around: Surroundings, *, transient: bool) -> Launcher:
     if settings.kind == "databricks":
         new = settings.job_cluster.spec if settings.job_cluster else None
-        describe = functools.partial(described, around.storage, around.archive)
+        describe = _describing(around.storage, around.archive, around)
         job = Job(provided(settings, around), settings.cluster_id, new, describe)
         return DatabricksRun(databricks_of(settings, around), job)
     storage = _bucket(around.storage)
@@ -127,13 +137,21 @@ def _launcher(settings: Submitted, around: Surroundings, *, transient: bool) -> 
         provided(settings, around),
         settings.conf,
         settings.python,
-        functools.partial(described, storage, _bucket(around.archive)),
+        _describing(storage, _bucket(around.archive), around),
     )
     if settings.kind == "emr-serverless":
         application = Serverless(around.aws, settings.application_id)
         return ServerlessJob(application, settings.execution_role_arn, submission, logs=storage.full("logs/"))
-    kind = TransientCluster if transient else EmrStep
-    return kind(Emr(around.aws), settings.cluster_id, submission)
+    emr = Emr(around.aws)
+    if transient:
+        tags = {settings.tag_key: settings.tag_value}
+        return TransientCluster(emr, settings.cluster_id, submission, tags, settings.bootstrap_actions)
+    return EmrStep(emr, settings.cluster_id, submission)
+
+
+def _describing(lake: Storage, archive: Storage, around: Surroundings) -> Callable[[str], str]:
+    """A function that tells a driver of a session; of annexes it tells of those that there are then."""
+    return lambda session: described(lake, archive, session, annexes=around.annexes())
 
 
 def _bucket(storage: Storage) -> S3Storage:

@@ -5,6 +5,7 @@ import os
 import sys
 import threading
 import time
+from collections.abc import Iterable
 from typing import Any
 
 from msgspec import Struct
@@ -12,7 +13,7 @@ from msgspec import Struct
 from eventlake.errors import EventLakeError, TransientError, of_system
 from eventlake.runners import wire
 from eventlake.runners.mailbox import Mailbox
-from eventlake.runners.places import Place, place_of
+from eventlake.runners.node_storage import NodeStorage, node_storage
 from eventlake.runners.spark import SparkRunner
 from eventlake.runners.wire import Failure, Greeting, Request, Steps
 from eventlake.storage.base import Storage
@@ -22,24 +23,34 @@ SILENCE_SECONDS = 600.0  # after which a run is taken for dead
 
 
 class Session(Struct, frozen=True, forbid_unknown_fields=True):
-    """What the driver is told: which lake it works for, where the raw archive is, and where its session is."""
+    """What the driver is told: which lake it works for, where raw files are, and where its session is."""
 
-    lake: Place
-    archive: Place
+    lake: NodeStorage
+    archive: NodeStorage
+    annexes: list[NodeStorage]
     folder: str
     silence: float
 
 
-def described(lake: Storage, archive: Storage, folder: str, silence: float = SILENCE_SECONDS) -> str:
+def described(
+    lake: Storage,
+    archive: Storage,
+    folder: str,
+    *,
+    annexes: Iterable[Storage] = (),
+    silence: float = SILENCE_SECONDS,
+) -> str:
     """A session as the command line takes it: as base64, for YARN takes braces and dollars for its own."""
-    session = Session(place_of(lake), place_of(archive), folder, silence)
+    elsewhere = [node_storage(annex, with_role=True) for annex in annexes]
+    session = Session(node_storage(lake), node_storage(archive), elsewhere, folder, silence)
     return base64.urlsafe_b64encode(wire.encoded(session)).decode()
 
 
 def main(told: str, steps: Steps, package: str | None = None) -> None:
     """Serve a session; workers get the package, if Spark does not have it already."""
     session = wire.decoded(base64.urlsafe_b64decode(told), Session, "the session that was submitted")
-    mailbox = Mailbox(session.lake.storage(), session.folder, steps, session.archive.storage())
+    raw = [place.storage() for place in (session.archive, *session.annexes)]
+    mailbox = Mailbox(session.lake.storage(), session.folder, steps, raw)
     _Silence(mailbox, session.silence).start()
     runner = SparkRunner(None, {}, None, package=package)
     try:

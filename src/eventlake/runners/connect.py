@@ -8,16 +8,17 @@ is checked like that of any other cluster: of what a server answers, nothing is 
 import threading
 import time
 import uuid
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from typing import Any, Protocol, TypeVar
 
-from eventlake.errors import EventLakeError, TransientError
+from eventlake.azure.vault import forget
+from eventlake.errors import EventLakeError, SignInDeniedError, TransientError
 from eventlake.runners import wire
 from eventlake.runners.connect_errors import explained, is_out_of_reach
 from eventlake.runners.connect_session import Session, differs, working
 from eventlake.runners.connect_worker import RESULT, Told
-from eventlake.runners.places import place_of
+from eventlake.runners.node_storage import node_storage
 from eventlake.runners.watch import Progress, Watch
 from eventlake.runners.wire import Request, Steps
 from eventlake.storage.base import Storage
@@ -51,6 +52,7 @@ class ConnectRunner:
         archive: Storage,
         steps: Steps,
         *,
+        annexes: Callable[[], Iterable[Storage]] = tuple,
         stage: str,
         patience: float,
         talk: Callable[[str], None] = lambda _: None,
@@ -58,6 +60,7 @@ class ConnectRunner:
         self._way = way
         self._storage = storage
         self._archive = archive
+        self._annexes = annexes
         self._steps = steps
         self._stage = stage  # the folder below which what is under way is put down
         self._patience = patience
@@ -69,6 +72,10 @@ class ConnectRunner:
     def parallelism(self) -> int:
         with self._translating("start"):
             return self._open().parallelism
+
+    @property
+    def where(self) -> Mapping[str, str]:
+        return {}
 
     def run(
         self,
@@ -118,7 +125,10 @@ class ConnectRunner:
         for part in parts:
             bounds.append(bounds[-1] + len(part))
         function = f"{request.step.function.__module__}:{request.step.function.__name__}"
-        told = Told(function, place_of(self._storage), place_of(self._archive), f"{folder}/request", bounds)
+        annexes = [node_storage(annex, with_role=True) for annex in self._annexes()]
+        told = Told(
+            function, node_storage(self._storage), node_storage(self._archive), annexes, f"{folder}/request", bounds
+        )
         self._storage.put(told.path, b"".join(parts))
         try:
             yield wire.encoded(told)
@@ -164,6 +174,8 @@ class ConnectRunner:
             problem = explained(step, error, self._way.name)
             if problem is None:
                 raise
+            if isinstance(problem, SignInDeniedError):
+                forget()  # the token may be another by now
             raise problem from error
 
 

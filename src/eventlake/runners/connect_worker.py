@@ -14,7 +14,7 @@ from msgspec import Struct
 
 from eventlake.errors import InvalidSettingsError
 from eventlake.runners import wire
-from eventlake.runners.places import Place
+from eventlake.runners.node_storage import NodeStorage
 from eventlake.runners.task_errors import explaining_errors
 from eventlake.runners.wire import Step
 from eventlake.storage.base import Part, Storage
@@ -27,8 +27,9 @@ class Told(Struct, frozen=True, forbid_unknown_fields=True):
     """What a worker is told of a step."""
 
     function: str  # module:name
-    lake: Place
-    archive: Place
+    lake: NodeStorage
+    archive: NodeStorage
+    annexes: list[NodeStorage]
     path: str  # of the file, in the lake
     bounds: list[int]  # where its parts begin, and where the last of them ends
 
@@ -59,7 +60,8 @@ class _There:
         self.step = Step(getattr(importlib.import_module(module), name), lambda *_: None)
         self._told = told
         self._lake = told.lake.storage()
-        self._storages: tuple[Storage, ...] = (self._lake, told.archive.storage())
+        raw = (place.storage() for place in (told.archive, *told.annexes))
+        self._storages: tuple[Storage, ...] = (self._lake, *raw)
 
     @functools.cached_property
     def context(self) -> Any:
@@ -77,6 +79,6 @@ class _There:
             raise InvalidSettingsError(
                 f"the workers of the Connect server do not see {where}",
                 fix="put lake and archive where this machine and the workers reach them under the same name: s3://…, "
-                "abfss://…, or a folder that all of them mount",
+                "gs://…, abfss://…, or a folder that all of them mount",
             ) from error
         return wire.decoded_part(content.to_pybytes(), kind, self._storages, where)

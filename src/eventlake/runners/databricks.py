@@ -5,7 +5,7 @@ is: nothing is installed on it.
 """
 
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Any, BinaryIO, NamedTuple
 
 from pydantic import SecretStr
@@ -13,8 +13,9 @@ from pydantic import SecretStr
 from eventlake import errors
 from eventlake.azure.identity import AzureOptions, credential
 from eventlake.azure.refusals import no_token
-from eventlake.azure.vault import revealed
+from eventlake.azure.vault import forget, revealed
 from eventlake.errors import EventLakeError, InvalidSettingsError, PermissionMissingError, SetupError, TransientError
+from eventlake.runners.databricks_endings import out_of_quota, problem_of
 from eventlake.runners.remote import NOT_STARTED, State, Status
 
 if TYPE_CHECKING:
@@ -36,19 +37,6 @@ _STATES = {
     "RUNNING": State.RUNNING,
     "TERMINATING": State.RUNNING,
 }
-_QUOTAS = frozenset(
-    {
-        "BUDGET_POLICY_LIMIT_EXCEEDED",
-        "CLUSTER_REQUEST_LIMIT_EXCEEDED",
-        "MAX_CONCURRENT_RUNS_EXCEEDED",
-        "MAX_JOB_QUEUE_SIZE_EXCEEDED",
-        "MAX_SPARK_CONTEXTS_EXCEEDED",
-        "WORKSPACE_RUN_LIMIT_EXCEEDED",
-    }
-)
-_CLUSTERS = frozenset({"CLOUD_FAILURE", "CLUSTER_ERROR", "DRIVER_ERROR"})
-_WRONG = frozenset({"FEATURE_DISABLED", "INVALID_CLUSTER_REQUEST", "INVALID_RUN_CONFIGURATION", "RESOURCE_NOT_FOUND"})
-_DENIED = frozenset({"STORAGE_ACCESS_ERROR", "UNAUTHORIZED_ERROR"})
 
 
 class DatabricksOptions(NamedTuple):
@@ -83,15 +71,33 @@ class Databricks:
                 "the Databricks library is not installed", fix="pip install 'eventlake[databricks]'"
             ) from error
         try:
-            if self._made is None:
-                self._made = _client(self._options)
-            yield self._made
+            yield self._signed_in(what)
         except EventLakeError:
             raise
-        except (base.DatabricksError, ValueError, OSError) as error:
+        except (base.DatabricksError, OSError) as error:
             # After some attempts it tells only that they took too long, and why beside it.
             cause = error.__cause__ if isinstance(error, TimeoutError) else None
             raise self._explained(what, denied, cause or error) from error
+
+    def _signed_in(self, what: str) -> "WorkspaceClient":
+        try:
+            if self._made is None:
+                self._made = _client(self._options)
+            self._made.config.authenticate()  # now, for what is raised here is about who acts
+        except OSError:
+            raise
+        except ValueError as error:  # a secret that is wrong has no other kind
+            raise self._not_believed(what, error) from error
+        return self._made
+
+    def _not_believed(self, what: str, error: BaseException) -> EventLakeError:
+        forget()  # the secret may be another by now
+        self._made = None
+        return errors.SignInDeniedError(
+            f"could not {what}: Databricks does not take who this is: {_message_of(error)}",
+            fix="check client_id and client_secret (or token) of the runner, and that they are of this workspace; a "
+            "service principal of Entra needs tenant_id as well",
+        )
 
     def _explained(self, what: str, denied: type[PermissionMissingError], error: BaseException) -> EventLakeError:
         from databricks.sdk.errors import base, platform  # noqa: PLC0415
@@ -99,16 +105,16 @@ class Databricks:
         match error:
             case platform.PermissionDenied():
                 fix = "give whoever acts there that right; see docs/azure.md"
-                return denied(f"may not {what}: {_told(error)}", fix=fix)
+                return denied(f"may not {what}: {_message_of(error)}", fix=fix)
             case platform.ResourceExhausted() | platform.TooManyRequests():
-                return _out_of_quota(what, _told(error))
+                return out_of_quota(what, _message_of(error))
             case platform.NotFound() | platform.BadRequest():
                 fix = "correct the runner's settings; `eventlake doctor` looks at each"
-                return InvalidSettingsError(f"could not {what}: {_told(error)}", fix=fix)
-            case platform.Unauthenticated() | ValueError():  # a secret that is wrong has no other kind
-                return _not_believed(what, error)
+                return InvalidSettingsError(f"could not {what}: {_message_of(error)}", fix=fix)
+            case platform.Unauthenticated():
+                return self._not_believed(what, error)
             case base.DatabricksError():
-                return TransientError(f"could not {what}: {_told(error)}", fix="run it again in a while")
+                return TransientError(f"could not {what}: {_message_of(error)}", fix="run it again in a while")
             case _:
                 fix = f"check the network and host = {self.name!r}"
                 return TransientError(f"could not {what}: {type(error).__name__}", fix=fix)
@@ -170,23 +176,9 @@ def _by_entra(options: DatabricksOptions) -> Any:
     return credentials_strategy("entra", [])(lambda _: headers)
 
 
-def _told(error: BaseException) -> str:
+def _message_of(error: BaseException) -> str:
     """The first line of what the service says; the SDK adds how it was configured."""
     return (str(error).strip().splitlines() or [type(error).__name__])[0].partition(" Config: ")[0][:300]
-
-
-def _not_believed(what: str, error: BaseException) -> EventLakeError:
-    return errors.SignInDeniedError(
-        f"could not {what}: Databricks does not take who this is: {_told(error)}",
-        fix="check client_id and client_secret (or token) of the runner, and that they are of this workspace; a "
-        "service principal of Entra needs tenant_id as well",
-    )
-
-
-def _out_of_quota(what: str, told: str) -> EventLakeError:
-    return errors.QuotaExceededError(
-        f"could not {what}: {told}", fix="let other work end, or have the quota raised; then run it again"
-    )
 
 
 class Volume:
@@ -202,12 +194,11 @@ class Volume:
     def read(self, path: str, size: int) -> bytes:
         from databricks.sdk.errors import NotFound  # noqa: PLC0415
 
-        with self._databricks.asking(f"read {self.full(path)}", errors.DownloadDeniedError) as client:
-            try:
-                contents = client.files.download(self.full(path)).contents
-            except NotFound as error:
-                raise FileNotFoundError(self.full(path)) from error
+        what = f"read {self.full(path)}"
+        with self._databricks.asking(what, errors.DownloadDeniedError) as client, suppress(NotFound):
+            contents = client.files.download(self.full(path)).contents
             return bytes(contents.read(size)) if contents else b""
+        raise FileNotFoundError(self.full(path))
 
     def upload(self, path: str, file: BinaryIO) -> None:
         with self._databricks.asking(f"write {self.full(path)}", errors.StagingDeniedError) as client:
@@ -236,6 +227,8 @@ class DatabricksRun:
         self._databricks = databricks
         self._job = job
         self._run_id = 0
+        self.where: dict[str, str] = {}
+        self._has_ended = False
 
     def start(self, session: str) -> str:
         from databricks.sdk.service.jobs import SubmitTask  # noqa: PLC0415
@@ -247,7 +240,9 @@ class DatabricksRun:
             # Asked again after an answer that got lost, Databricks gives the run that it has.
             token = session.replace("/", "-")
             self._run_id = int(client.jobs.submit(run_name="eventlake", tasks=[task], idempotency_token=token).run_id)
-        page = self._run().run_page_url
+        page = ""
+        with suppress(EventLakeError):  # it runs, whether or not its page can be told
+            page = self._run().run_page_url
         return f"run {self._run_id} to {where or 'a cluster that is made for it'}{f', see {page}' if page else ''}"
 
     def status(self) -> Status:
@@ -260,34 +255,18 @@ class DatabricksRun:
         message = (ended.message if ended else None) or ""
         detail = f"run {self._run_id} is {state.lower()}{f': {code} {message}'.rstrip() if code else ''}"
         page = run.run_page_url or ""
-        if state != "TERMINATED":
+        self._has_ended = state == "TERMINATED"
+        if not self._has_ended:
             return Status(_STATES.get(state, State.RUNNING), detail, page)
         if code == "SUCCESS":
             return Status(State.ENDED, detail, page)
-        return Status(State.FAILED, detail, page, _problem(code, detail, page))
+        return Status(State.FAILED, detail, page, problem_of(code, detail, page))
 
     def stop(self) -> None:
-        if self._run_id and self.status().state in (State.WAITING, State.RUNNING):
+        if self._run_id and not self._has_ended:
             with self._databricks.asking(f"cancel run {self._run_id}", errors.SubmitDeniedError) as client:
-                client.jobs.cancel_run(self._run_id)
+                client.jobs.cancel_run(self._run_id)  # which does nothing to one that has ended
 
     def _run(self) -> Any:
         with self._databricks.asking(f"look at run {self._run_id}", errors.JobStatusDeniedError) as client:
             return client.jobs.get_run(self._run_id)
-
-
-def _problem(code: str, detail: str, page: str) -> EventLakeError | None:
-    """What a run that failed means, if Databricks tells why."""
-    see = f"see {page or 'its page'}"
-    if code in _QUOTAS or (code in _CLUSTERS and "quota" in detail.lower()):
-        return _out_of_quota("run on Databricks", detail)
-    if code in _CLUSTERS:
-        return errors.ClusterLostError(
-            f"the cluster ended before the run did: {detail}",
-            fix=f"{see}, and the cluster's event log; start it, then run it again: nothing was published",
-        )
-    if code in _WRONG:
-        return InvalidSettingsError(f"Databricks does not take the run: {detail}", fix=f"{see}, correct the settings")
-    if code in _DENIED:
-        return errors.SubmitDeniedError(f"the cluster may not do it: {detail}", fix=f"{see}, and docs/azure.md")
-    return None

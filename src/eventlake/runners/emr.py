@@ -1,27 +1,16 @@
 """Spark on EMR: as a step of a cluster that is there, or on one that is made for a run and ended with it."""
 
+from collections.abc import Sequence
 from contextlib import suppress
 from typing import Any
 
 from eventlake.aws.service import Service
 from eventlake.aws.session import AwsOptions
-from eventlake.errors import InvalidSettingsError, JobStatusDeniedError, SubmitDeniedError
+from eventlake.errors import EventLakeError, InvalidSettingsError, JobStatusDeniedError, SubmitDeniedError
+from eventlake.runners.emr_states import is_gone, logs_of, lost, refuse_old, state_of, state_of_step, told
 from eventlake.runners.remote import NOT_STARTED, State, Status
 from eventlake.runners.submission import Submission
 
-_STATES = {
-    "PENDING": State.WAITING,
-    "CANCEL_PENDING": State.RUNNING,
-    "RUNNING": State.RUNNING,
-    "COMPLETED": State.ENDED,
-}
-_CLUSTER_STATES = {
-    "STARTING": State.WAITING,
-    "BOOTSTRAPPING": State.WAITING,
-    "RUNNING": State.RUNNING,
-    "WAITING": State.RUNNING,
-}
-_GONE = ("TERMINATING", "TERMINATED", "TERMINATED_WITH_ERRORS")
 _IDLE_SECONDS = 3600  # after which EMR ends a cluster that was left behind
 _POLICIES = ("AutoTerminationPolicy", "ManagedScalingPolicy")
 # What Segment's guide has: the machines of a cluster that may not be asked for its own.
@@ -47,41 +36,43 @@ class Emr(Service):
         cluster: dict[str, Any] = found["Cluster"]
         return cluster
 
-    def model(self, cluster_id: str) -> dict[str, Any]:
+    def model(self, cluster_id: str, bootstrap: Sequence[str] = ()) -> dict[str, Any]:
         """A cluster with its machines, what they are prepared with, and how many there may be; as far as one may know.
 
         Segment's policy lets nobody ask for more than the cluster itself.
         """
         cluster = self.cluster(cluster_id)
+        refuse_old(cluster)
         fleets = cluster.get("InstanceCollectionType") == "INSTANCE_FLEET"
         parts = {
-            "BootstrapActions": "list_bootstrap_actions",
+            **({} if bootstrap else {"BootstrapActions": "list_bootstrap_actions"}),
             "ManagedScalingPolicy": "get_managed_scaling_policy",
             **({"InstanceFleets": "list_instance_fleets"} if fleets else {"InstanceGroups": "list_instance_groups"}),
         }
         for key, method in parts.items():
             with suppress(JobStatusDeniedError):
                 cluster[key] = self.ask(method, f"look at cluster {cluster_id}", ClusterId=cluster_id).get(key)
-        return cluster
+        scripts = [action.split() for action in bootstrap]
+        given = [{"Name": "eventlake", "ScriptPath": path, "Args": words} for path, *words in scripts]
+        return cluster | ({"BootstrapActions": given} if given else {})
 
     def step_status(self, cluster_id: str, step_id: str, logs: str) -> Status:
         step = self.ask("describe_step", f"look at step {step_id}", ClusterId=cluster_id, StepId=step_id)["Step"]
         status = step["Status"]
         why = status.get("FailureDetails", {})
         where = why.get("LogFile") or (f"{logs}{cluster_id}/steps/{step_id}/" if logs else "")
-        return Status(
-            _STATES.get(status["State"], State.FAILED), f"step {step_id} on {cluster_id} {_is(status)}", where
-        )
+        return Status(state_of_step(status), f"step {step_id} on {cluster_id} {told(status)}", where)
 
 
 def check_cluster(emr: Emr, cluster_id: str) -> dict[str, Any]:
     """A cluster that takes steps."""
     cluster = emr.cluster(cluster_id)
-    if cluster["Status"]["State"] in _GONE:
+    if is_gone(cluster["Status"]):
         raise InvalidSettingsError(
-            f"cluster {cluster_id} {_is(cluster['Status'])}",
+            f"cluster {cluster_id} {told(cluster['Status'])}",
             fix="start another one and set emr.cluster_id",
         )
+    refuse_old(cluster)
     return cluster
 
 
@@ -91,12 +82,13 @@ class EmrStep:
     def __init__(self, emr: Emr, cluster_id: str, submission: Submission) -> None:
         self._emr = emr
         self._cluster_id = cluster_id
+        self.where = {"emr_cluster_id": cluster_id}
         self._submission = submission
         self._step_id = ""
         self._logs = ""
 
     def start(self, session: str) -> str:
-        self._logs = _logs_of(check_cluster(self._emr, self._cluster_id))
+        self._logs = logs_of(check_cluster(self._emr, self._cluster_id))
         added = self._emr.ask(
             "add_job_flow_steps",
             f"submit to cluster {self._cluster_id}",
@@ -109,7 +101,15 @@ class EmrStep:
     def status(self) -> Status:
         if not self._step_id:
             return NOT_STARTED
-        return self._emr.step_status(self._cluster_id, self._step_id, self._logs)
+        status = self._emr.step_status(self._cluster_id, self._step_id, self._logs)
+        if status.state is not State.FAILED:
+            return status
+        return status._replace(problem=self._why_lost())
+
+    def _why_lost(self) -> EventLakeError | None:
+        """What a step that failed does not tell: that its cluster is gone."""
+        cluster = self._emr.cluster(self._cluster_id)["Status"]
+        return lost(self._cluster_id, cluster, self._logs) if is_gone(cluster) else None
 
     def stop(self) -> None:
         if self._step_id and self.status().state in (State.WAITING, State.RUNNING):
@@ -125,55 +125,44 @@ class EmrStep:
 class TransientCluster:
     """A `Launcher` that starts a cluster like another one for a single step, and ends it."""
 
-    def __init__(self, emr: Emr, model_id: str, submission: Submission) -> None:
+    def __init__(
+        self, emr: Emr, model_id: str, submission: Submission, tags: dict[str, str], bootstrap: Sequence[str] = ()
+    ) -> None:
         self._emr = emr
         self._model_id = model_id
+        self._bootstrap = bootstrap
         self._submission = submission
+        self._tags = tags
         self._cluster_id = ""
+        self.where: dict[str, str] = {}  # nowhere, before there is a cluster
         self._logs = ""
 
     def start(self, session: str) -> str:
-        model = self._emr.model(self._model_id)
-        wanted = like(model, _step(self._submission, session))
-        self._logs = _logs_of(model)
+        model = self._emr.model(self._model_id, self._bootstrap)
+        wanted = like(model, _step(self._submission, session), self._tags)
+        self._logs = logs_of(model)
         try:
             made = self._emr.ask("run_job_flow", "start a cluster", **wanted)
         except SubmitDeniedError:  # each of these policies needs a right of its own, which Segment's does not give
             bare = {key: value for key, value in wanted.items() if key not in _POLICIES}
             made = self._emr.ask("run_job_flow", "start a cluster", **bare)
-        self._cluster_id = made["JobFlowId"]
-        return f"to cluster {self._cluster_id}, which is made for this run like {self._model_id}"
+        self._cluster_id = self.where["emr_cluster_id"] = made["JobFlowId"]
+        unknown = (
+            "" if "BootstrapActions" in model else "; its bootstrap actions may not be seen: set bootstrap_actions"
+        )
+        return f"to cluster {self._cluster_id}, which is made for this run like {self._model_id}{unknown}"
 
     def status(self) -> Status:
         if not self._cluster_id:
             return NOT_STARTED
         status = self._emr.cluster(self._cluster_id)["Status"]  # it has one step, and ends with it
         where = f"{self._logs}{self._cluster_id}/" if self._logs else ""
-        return Status(state_of(status), f"cluster {self._cluster_id} {_is(status)}", where)
+        problem = lost(self._cluster_id, status, where)
+        return Status(state_of(status), f"cluster {self._cluster_id} {told(status)}", where, problem)
 
     def stop(self) -> None:
         if self._cluster_id:
             self._emr.ask("terminate_job_flows", f"end cluster {self._cluster_id}", JobFlowIds=[self._cluster_id])
-
-
-def state_of(status: dict[str, Any]) -> State:
-    """How a run is whose cluster has this status."""
-    if status.get("StateChangeReason", {}).get("Code") == "ALL_STEPS_COMPLETED":
-        return State.ENDED
-    return _CLUSTER_STATES.get(status["State"], State.FAILED)
-
-
-def _is(status: dict[str, Any]) -> str:
-    """The state of a step or a cluster, and why it has it."""
-    why = status.get("FailureDetails", {})
-    reason = why.get("Message") or why.get("Reason") or status.get("StateChangeReason", {}).get("Message")
-    state = f"is {status['State'].lower().replace('_', ' ')}"
-    return f"{state}: {reason}" if reason else state
-
-
-def _logs_of(cluster: dict[str, Any]) -> str:
-    found = str(cluster.get("LogUri", "")).replace("s3n://", "s3://")
-    return found if not found or found.endswith("/") else f"{found}/"
 
 
 def _step(submission: Submission, session: str) -> dict[str, Any]:
@@ -208,11 +197,12 @@ _PLACE_AS_IT_IS = (
 )
 
 
-def like(model: dict[str, Any], step: dict[str, Any]) -> dict[str, Any]:
-    """What to ask for to get a cluster like another one, that does one step and ends.
+def like(model: dict[str, Any], step: dict[str, Any], tags: dict[str, str]) -> dict[str, Any]:
+    """What to ask for to get a cluster like another one, that does one step and ends; tags of the other win over ours.
 
     It ends by itself when the step does, and EMR ends it if it is idle: also if nobody is left to ask for it.
     """
+    tags = tags | {tag["Key"]: tag["Value"] for tag in model.get("Tags") or () if not tag["Key"].startswith("aws:")}
     place = model.get("Ec2InstanceAttributes", {})
     groups = model.get("InstanceGroups") or ([] if model.get("InstanceFleets") else _MACHINES)
     subnets = place.get("RequestedEc2SubnetIds") if model.get("InstanceFleets") else None
@@ -235,7 +225,7 @@ def like(model: dict[str, Any], step: dict[str, Any]) -> dict[str, Any]:
         Applications=[{"Name": one["Name"]} for one in model.get("Applications", ())],
         BootstrapActions=[_bootstrap(action) for action in model.get("BootstrapActions") or ()],
         JobFlowRole=place.get("IamInstanceProfile"),
-        Tags=[tag for tag in model.get("Tags") or () if not tag["Key"].startswith("aws:")],
+        Tags=[{"Key": key, "Value": value} for key, value in tags.items()],
         VisibleToAllUsers=True,
         AutoTerminationPolicy={"IdleTimeout": _IDLE_SECONDS},
         Steps=[step],

@@ -50,6 +50,7 @@ class ServerlessJob:
         self._submission = submission
         self._logs = logs
         self._run_id = ""
+        self.where: dict[str, str] = {}
 
     def start(self, session: str) -> str:
         conf = {

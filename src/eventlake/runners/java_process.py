@@ -9,29 +9,56 @@ import os
 import shlex
 import signal
 import subprocess
+import sys
 import tempfile
+import threading
 import warnings
 from collections.abc import Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
+from eventlake.storage import private
+
+_LOWEST = 19
 _MOMENT = 5.0  # seconds that a process may take to end after its connections broke
 
 
-def launch(conf: Mapping[str, str]) -> Any:
-    """Start Java with these settings; returns what PySpark calls its gateway."""
+def launch(conf: Mapping[str, str], log: Path | None, *, gives_way: bool = False) -> Any:
+    """Start Java with these settings; returns what PySpark calls its gateway.
+
+    If it `gives_way`, it and its workers leave the cores to whatever else wants them; this process goes on as it was.
+
+    What it and its workers say goes to the log, if there is one: not between the tables of a command, nor into whatever
+    somebody's program writes.
+    """
     from pyspark.java_gateway import launch_gateway  # noqa: PLC0415 - half a second that most commands can do without
 
     logging.getLogger().addFilter(_without_py4j)
-    with tempfile.TemporaryDirectory() as folder:
+    if log is not None:
+        private.make_file(log)
+    with tempfile.TemporaryDirectory() as folder, (log or Path(os.devnull)).open("ab") as sink:
         file = Path(folder, "spark.properties")
         with os.fdopen(os.open(file, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w") as properties:
             properties.write(_defaults())
             properties.writelines(f"\n{_escaped(key)}={_escaped(value)}" for key, value in conf.items())
         words = os.environ.get("PYSPARK_SUBMIT_ARGS", "pyspark-shell")
-        with _variable("PYSPARK_SUBMIT_ARGS", f"--properties-file {shlex.quote(str(file))} {words}"):
-            return launch_gateway()  # type: ignore[no-untyped-call]
+        # What a thread starts has its priority, and may never be given a higher one: so a thread that ends.
+        with (
+            _variable("PYSPARK_SUBMIT_ARGS", f"--properties-file {shlex.quote(str(file))} {words}"),
+            ThreadPoolExecutor(1, initializer=_give_way if gives_way else None) as thread,
+        ):
+            return thread.submit(launch_gateway, popen_kwargs={"stderr": sink}).result()
+
+
+def _give_way() -> None:
+    """Lower the priority of this thread, where threads have their own.
+
+    Not to SCHED_IDLE: on a machine that has too much to do for minutes, a run would not get on at all.
+    """
+    if sys.platform == "linux":
+        os.setpriority(os.PRIO_PROCESS, threading.get_native_id(), _LOWEST)
 
 
 def _without_py4j(record: logging.LogRecord) -> bool:
@@ -77,9 +104,7 @@ def how_it_ended(*, wait: bool = False) -> str | None:
 
     `wait`: its connections broke, so it may be about to end.
     """
-    from pyspark import SparkContext  # noqa: PLC0415
-
-    process = getattr(SparkContext._gateway, "proc", None)
+    process = _process()
     if process is None:  # none was started, or spark-submit started this process
         return None
     try:
@@ -91,8 +116,18 @@ def how_it_ended(*, wait: bool = False) -> str | None:
     return f"was killed ({signal.Signals(-code).name})" if code < 0 else f"ended with exit code {code}"
 
 
+def _process() -> Any:
+    from pyspark import SparkContext  # noqa: PLC0415
+
+    return getattr(SparkContext._gateway, "proc", None)
+
+
 def stop(context: Any) -> None:
     """Stop a Spark, whether its Java process still runs or not."""
+    # The thread that takes counts from Java only looks every second whether it shall end. Nobody need wait for it.
+    server, context._accumulatorServer = context._accumulatorServer, None
+    if server is not None:
+        threading.Thread(target=server.shutdown, daemon=True).start()
     with warnings.catch_warnings(), suppress(OSError):
         warnings.simplefilter("ignore", RuntimeWarning)  # that Java is gone
         context.stop()
@@ -121,4 +156,6 @@ def forget_if_ended() -> None:
     if context is not None:
         context._jsc = None  # nobody is there to be told
         context.stop()
+    with suppress(OSError):  # what was on its way to Java, nobody reads any more
+        _process().stdin.close()
     SparkContext._gateway = SparkContext._jvm = None

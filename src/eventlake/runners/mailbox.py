@@ -13,6 +13,7 @@ either side, and a file that is written twice is the same file. One folder is on
 All of it is typed data (`wire`): of a file that somebody else put there, nothing is executed and nothing believed.
 """
 
+from collections.abc import Sequence
 from typing import Any
 
 from eventlake.runners import wire
@@ -23,9 +24,9 @@ from eventlake.storage.base import Storage
 class Mailbox:
     """One session; both sides have one."""
 
-    def __init__(self, storage: Storage, folder: str, steps: Steps, archive: Storage | None = None) -> None:
+    def __init__(self, storage: Storage, folder: str, steps: Steps, raw: Sequence[Storage] = ()) -> None:
         self._storage = storage
-        self._storages = (storage, archive) if archive else (storage,)
+        self._storages = (storage, *raw)  # of which requests may speak
         self._steps = steps
         self.folder = folder
 

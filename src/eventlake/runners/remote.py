@@ -3,7 +3,7 @@
 import itertools
 import threading
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -45,6 +45,10 @@ NOT_STARTED = Status(State.FAILED, "it was not started")
 
 class Launcher(Protocol):
     """Something that takes a spark-submit."""
+
+    @property
+    def where(self) -> Mapping[str, str]:
+        """What it is submitted to, as reports tell it; always the same object."""
 
     def start(self, session: str) -> str:
         """Submit the driver for a session; returns what to call it."""
@@ -92,6 +96,10 @@ class RemoteRunner:
                 session.parallelism = greeting.parallelism
                 self._talk(f"Spark {greeting.spark} runs there, {session.parallelism} tasks at once")
             return session.parallelism
+
+    @property
+    def where(self) -> Mapping[str, str]:
+        return self._launcher.where
 
     def run(
         self,
@@ -213,6 +221,8 @@ class RemoteRunner:
                         fix=f"see {status.logs or 'its logs'}, then run it again: nothing was published",
                     )
             if time.monotonic() - self._since > self._patience:
+                with suppress(EventLakeError):
+                    self.close()  # else what hangs would hold the cluster, and the next step
                 raise trouble or TransientError(
                     f"the cluster could not {what}: nothing happened for {self._patience:g} seconds, and {told}",
                     fix="see its logs: is it busy? Then run it again: nothing was published",

@@ -11,7 +11,7 @@ import os
 import sys
 import threading
 import uuid
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -23,7 +23,6 @@ from eventlake.runners.java import java_home
 from eventlake.runners.spark_watch import JobGroup, is_of_the_way
 from eventlake.runners.task_errors import explaining_errors, reason, translated
 from eventlake.runners.watch import Progress, Watch
-from eventlake.storage import private
 
 Task = TypeVar("Task")
 Result = TypeVar("Result")
@@ -38,7 +37,8 @@ class SparkRunner:
 
     A Spark that this process has already is used as it is, and stays. One whose Java process died is replaced for the
     next step. What spark-submit started has neither a master nor a log of its own to choose. A step in which no task
-    ends for `patience` seconds is given up. Workers that cannot import eventlake get it in a `package`.
+    ends for `patience` seconds is given up. Workers that cannot import eventlake get it in a `package`. A Spark
+    that `gives_way` leaves the cores to whatever else on this machine wants them.
     """
 
     def __init__(
@@ -49,13 +49,15 @@ class SparkRunner:
         *,
         patience: float = math.inf,
         package: str | None = None,
+        gives_way: bool = False,
     ) -> None:
         self._master = master
         self._conf = conf
         self._log = log
         self._patience = patience
         self._package = package
-        self._place = log or "the logs of the cluster"
+        self._gives_way = gives_way
+        self._place = log or ("the log of Spark, if one is kept" if master else "the logs of the cluster")
         self._started: Any = None
         self._is_ours = False
 
@@ -70,6 +72,10 @@ class SparkRunner:
     def parallelism(self) -> int:
         with self._translating("start"):
             return int(self._context.defaultParallelism)
+
+    @property
+    def where(self) -> Mapping[str, str]:
+        return {}
 
     @property
     def version(self) -> str:
@@ -115,7 +121,8 @@ class SparkRunner:
                     raise watch.cancelled from error
                 if watch.gave_up:
                     raise TransientError(
-                        f"Spark could not {function.__name__}: no task ended for {self._patience:g} seconds",
+                        f"Spark could not {function.__name__.replace('_', ' ')}: no task ended for "
+                        f"{self._patience:g} seconds",
                         fix=f"see {self._place}: is the cluster busy, or does the storage hang? Then run it again",
                     ) from error
                 raise
@@ -137,7 +144,7 @@ class SparkRunner:
             how = java_process.how_it_ended(wait=is_of_the_way(error))
             if how is not None:
                 raise TransientError(
-                    f"Spark could not {step}: its Java process {how}",
+                    f"Spark could not {step.replace('_', ' ')}: its Java process {how}",
                     fix=f"see {self._place}, and the system's log if it was killed: is there enough memory? Then run "
                     "it again: nothing was published",
                 ) from error
@@ -168,15 +175,16 @@ class SparkRunner:
             local = _LOCAL | {"spark.driver.extraJavaOptions": java_options()}
         settings = _DEFAULTS | local | self._conf | {"spark.master": self._master}
         conf.setAll(list(settings.items()))
-        with _stderr_to(self._log):
-            try:
-                gateway = None if SparkContext._gateway else java_process.launch(dict(conf.getAll()))
-                context = SparkContext(conf=conf, gateway=gateway)
-            except Exception as error:
-                raise SetupError(
-                    f"Spark did not start on {self._master}: {reason(error)}",
-                    fix=f"see {self._log}; check spark.master and spark.conf in the workspace's settings",
-                ) from error
+        try:
+            gateway = None
+            if not SparkContext._gateway:
+                gateway = java_process.launch(dict(conf.getAll()), self._log, gives_way=self._gives_way)
+            context = SparkContext(conf=conf, gateway=gateway)
+        except Exception as error:
+            raise SetupError(
+                f"Spark did not start on {self._master}: {reason(error)}",
+                fix=f"see {self._place}; check spark.master and spark.conf in the workspace's settings",
+            ) from error
         java_process.quiet(context)
         return context
 
@@ -222,21 +230,3 @@ def _of_package(module: str, name: str, shared: Any) -> Callable[[Iterator[Any]]
             yield call(function, shared.value, task)
 
     return work
-
-
-@contextlib.contextmanager
-def _stderr_to(log: Path | None) -> Iterator[None]:
-    """Let the JVM, which inherits it, write its log to a file and not between the user's tables."""
-    if log is None:
-        yield
-        return
-    private.make_file(log)
-    sys.stderr.flush()
-    kept = os.dup(2)
-    try:
-        with log.open("ab") as file:
-            os.dup2(file.fileno(), 2)
-        yield
-    finally:
-        os.dup2(kept, 2)
-        os.close(kept)

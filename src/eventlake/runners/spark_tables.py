@@ -23,28 +23,66 @@ class SparkTable(NamedTuple):
     partition_keys: Sequence[str]
 
 
-def register(session: Any, lake: str, tables: Sequence[SparkTable]) -> None:
-    """Make tables in the session's catalog, in place of those that were made so before."""
+class SparkView(NamedTuple):
+    database: str
+    name: str
+    select: str
+
+
+def register(session: Any, lake: str, tables: Sequence[SparkTable], views: Sequence[SparkView]) -> list[str]:
+    """Make tables and views in the session's catalog, in place of those that were made so before; their names.
+
+    What was made before and is no more in the lake goes: its files are gone, or will be.
+    """
+    _drop_what_is_no_more(session, lake, tables, views)
     before = session.conf.get(_BY_PATHS)
     session.conf.set(_BY_PATHS, "false")
     try:
         for table in tables:
-            _register(session, lake, table)
+            _make_table(session, lake, table)
     finally:
         session.conf.set(_BY_PATHS, before)
+    for view in views:
+        name = _cleared(session, lake, view, "VIEW")
+        session.sql(f"CREATE VIEW {name} TBLPROPERTIES ({_text(_OURS)} = {_text(lake)}) AS {view.select}")
+    return [f"{database}.{name}" for database, name, *_ in (*tables, *views)]
 
 
-def _register(session: Any, lake: str, table: SparkTable) -> None:
-    name = f"{_quoted(table.database)}.{_quoted(table.name)}"
-    session.sql(f"CREATE DATABASE IF NOT EXISTS {_quoted(table.database)}")
+def _drop_what_is_no_more(session: Any, lake: str, tables: Sequence[SparkTable], views: Sequence[SparkView]) -> None:
+    known = f"{_OURS}.{lake}.databases"
+    wanted = {*((table.database, table.name) for table in tables), *((view.database, view.name) for view in views)}
+    databases = {database for database, _ in wanted}
+    for database in sorted(databases | set(filter(None, session.conf.get(known, "").split(",")))):
+        if not session.catalog.databaseExists(database):
+            continue
+        for table in session.catalog.listTables(database):
+            name = f"{_quoted(database)}.{_quoted(table.name)}"
+            if (database, table.name) not in wanted and _properties(session, name).get(_OURS) == lake:
+                session.sql(f"DROP {'VIEW' if table.tableType == 'VIEW' else 'TABLE'} {name}")
+    session.conf.set(known, ",".join(sorted(databases)))
+
+
+def _properties(session: Any, name: str) -> dict[str, str]:
+    return {row.key: row.value for row in session.sql(f"SHOW TBLPROPERTIES {name}").collect()}
+
+
+def _cleared(session: Any, lake: str, one: SparkTable | SparkView, kind: str) -> str:
+    """A name under which there is nothing any more, if what was there was of this lake."""
+    name = f"{_quoted(one.database)}.{_quoted(one.name)}"
+    session.sql(f"CREATE DATABASE IF NOT EXISTS {_quoted(one.database)}")
     if session.catalog.tableExists(name):
-        properties = {row.key: row.value for row in session.sql(f"SHOW TBLPROPERTIES {name}").collect()}
+        properties = _properties(session, name)
         if properties.get(_OURS) != lake:
             of = f"of the lake {properties[_OURS]!r}" if _OURS in properties else "not of a lake"
             raise InvalidSettingsError(
                 f"this Spark has a table {name} that is {of}", fix="drop or rename it there, or use another session"
             )
-        session.sql(f"DROP TABLE {name}")
+        session.sql(f"DROP {kind} {name}")
+    return name
+
+
+def _make_table(session: Any, lake: str, table: SparkTable) -> None:
+    name = _cleared(session, lake, table, "TABLE")
     columns = [*table.columns, *((key, "string") for key in table.partition_keys)]
     path = f"{_literal(table.location)}/{{{','.join(map(_literal, table.files))}}}"
     session.sql(

@@ -3,11 +3,12 @@
 import functools
 import gc
 import re
+import sys
 from collections.abc import Callable
 from typing import TypeVar
 
 from eventlake import errors
-from eventlake.errors import EventLakeError, TransientError
+from eventlake.errors import EventLakeError, SetupError, TransientError
 
 Task = TypeVar("Task")
 Result = TypeVar("Result")
@@ -33,9 +34,16 @@ _OURS = re.compile(r"eventlake\.errors\.(?P<kind>\w+): (?P<problem>(?s:.*?))\n\s
 
 def translated(step: str, error: Exception, place: object) -> EventLakeError:
     """The error that a task raised, as far as it is one of ours: Spark brings only its text."""
+    step = step.replace("_", " ")  # it is called like a function
     if ours := _OURS.search(str(error)):
         kind: type[EventLakeError] = getattr(errors, ours["kind"])
         return kind(f"Spark could not {step}: {ours['problem']}", fix=ours["fix"])
+    if "No module named 'eventlake'" in str(error):
+        return SetupError(
+            f"Spark could not {step}: the Python that its workers run does not have eventlake",
+            fix="install it there; or, if the workers are on this machine, set "
+            f"PYSPARK_PYTHON={sys.executable} before Spark is started: they run `python3` unless told otherwise",
+        )
     fix = f"see {place}, then run it again: nothing was published"
     return TransientError(f"Spark could not {step}: {reason(error)}", fix=fix)
 

@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping, Sequence
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from eventlake.catalog.base import TableChange
+from eventlake.catalog.base import CatalogTable, TableChange
 from eventlake.commit.manifest import Manifest, Noted
 from eventlake.control.connections import Connection
 from eventlake.control.ledger import Entry
@@ -25,6 +25,7 @@ from eventlake.schema.types import ColumnType
 from eventlake.sync.books import Books
 from eventlake.sync.state import LakeState
 from eventlake.sync.work import Work
+from eventlake.tasks.scope import Mode
 from eventlake.workspace import Lake
 
 FILES_LOOKED_AT = 1000  # of a table, the newest: their columns only grow
@@ -97,14 +98,15 @@ def _changes(
     dialect = connection.dialect
     for location, (keys, columns) in sorted(found.items()):
         table_key = dialect.key_at(location)
-        if table_key is None:
+        if table_key is None or not _is_wanted(connection, table_key):
             continue
         name = f"{dialect.database}.{dialect.table_name(table_key)}"
         if keys != dialect.date_partition.keys:
             raise InvalidSettingsError(
                 f"{name} is laid out by {'/'.join(keys) or 'no keys'}, and {connection.name} by "
                 f"{connection.settings.layout}",
-                fix=f"`eventlake connection set {connection.name} {connection.settings.names_layout}=…`",
+                fix=f"`eventlake connection set {connection.name} {connection.settings.names_layout}=…`; or let the "
+                f"connection do without this table: {leaving_out(connection, table_key)}",
             )
         is_of_values = table_key == dialect.discards
         known = list(discards.COLUMNS) if is_of_values else _typed(connection, table_key, name, columns)
@@ -120,15 +122,32 @@ def _changes(
         )
 
 
+def _is_wanted(connection: Connection, table_key: str) -> bool:
+    return table_key == connection.dialect.discards or connection.settings.selection.has_table(table_key)
+
+
+def leaving_out(connection: Connection, *parts: str) -> str:
+    """The command by which tables or columns are left out as well."""
+    selected = ",".join([*filter(None, [connection.settings.select]), *(f"-{part}" for part in parts)])
+    return f"`eventlake connection set {connection.name} select={selected.replace(' ', '')}`"
+
+
 def _typed(connection: Connection, table_key: str, table: str, columns: Mapping[str, str]) -> list[Column]:
     allowed = {kind.value: kind for kind in connection.settings.declarations.types}
     named = {name: "string" if kind.startswith("varchar") else kind for name, kind in columns.items()}
     foreign = {name: kind for name, kind in named.items() if kind not in allowed and name != RESCUED_COLUMN}
+    named = {name: kind for name, kind in named.items() if name not in foreign}
+    has_column = connection.settings.selection.has_column
+    foreign = {name: kind for name, kind in foreign.items() if has_column(table_key, name)}
     if foreign:
         some = ", ".join(f"{name} ({kind})" for name, kind in sorted(foreign.items())[:5])
         raise InvalidSettingsError(
             f"{table} has columns of types that the dialect {connection.settings.dialect_name} does not write: {some}",
-            fix="give those columns one of the types " + ", ".join(allowed) + ", or choose another database",
+            fix="let the connection do without those columns, "
+            + leaving_out(connection, *(f"{table_key}:{name}" for name in sorted(foreign)))
+            + ", give them one of the types "
+            + ", ".join(allowed)
+            + ", or choose another database",
         )
     rules = connection.dialect.columns(table_key)
     for name in (rules.message_column, "received_at"):
@@ -138,6 +157,27 @@ def _typed(connection: Connection, table_key: str, table: str, columns: Mapping[
                 fix="choose another database",
             )
     return [Column(name, allowed[kind], "") for name, kind in named.items() if name != RESCUED_COLUMN]
+
+
+def taken_over(lake: Lake, table: CatalogTable) -> frozenset[str]:
+    """The columns of a table that its makers' files have: no type of theirs can change, and the table cannot go."""
+    adoptions = lake.runs.adoptions(table.source_id)
+    events = lake.catalog.history(table.database, table.name) if adoptions else []
+    return frozenset(event.column for event in events if event.run_id in adoptions)
+
+
+def refuse_moved(work: Work, state: LakeState) -> None:
+    """Tables that were taken over stay where their makers' files are, or get another name."""
+    dialect, layout = work.job.connection.dialect, work.job.connection.settings.names_layout
+    for table in state.tables.values() if work.job.mode is Mode.REBUILD else ():
+        is_same = (table.database, table.name) == (dialect.database, dialect.table_name(table.table_key))
+        place = (dialect.location(table.table_key), dialect.date_partition.keys)
+        if is_same and place != (table.location, table.partition_keys) and taken_over(work.lake, table):
+            raise InvalidSettingsError(
+                f"{table.database}.{table.name} was taken over, and the files that were there would not be found in "
+                "another layout",
+                fix=f"keep {layout} as it is, or give the tables another database as well",
+            )
 
 
 def manifest_of_adoption(work: Work, state: LakeState, tables: Sequence[TableChange], head: report.RunHead) -> Manifest:

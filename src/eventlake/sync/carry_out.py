@@ -12,9 +12,11 @@ from typing import Any
 from eventlake.control.leases import Lane
 from eventlake.control.ledger import LoadedFile
 from eventlake.control.replays import PendingReplay
+from eventlake.errors import EventLakeError
 from eventlake.lake.layout import DAY
 from eventlake.runners.base import Progress, Runner, no_progress
 from eventlake.sync.jobs import Job
+from eventlake.sync.not_begun import report_not_begun
 from eventlake.sync.run import DEFAULT_SIZES, run
 from eventlake.sync.work import Sizes
 from eventlake.tasks.scope import Scope
@@ -30,13 +32,22 @@ def carry_out(
         return
     lake, source_id = workspace.lake(job.connection.lake), job.connection.source.id
     with lake.leases.held(source_id, Lane.REPLAY) as lane:
-        most = max(sizes.bytes_per_part, sizes.bytes_per_part_and_core * runner.parallelism)
+        most = max(sizes.bytes_per_part, sizes.bytes_per_part_and_core * _cores_for(workspace, job, runner))
         parts = parts_of(job.scope, lake.ledger.raw_files(source_id).values(), most)
         for number, part in enumerate(parts):
             lake.replays.put(_pending(job, part, number, len(parts)))
             watched = _with_part(progress, number, len(parts))
             yield run(workspace, _part(job, job.scope, part), runner, watched, sizes, lane=lane)
         lake.replays.finished(source_id)
+
+
+def _cores_for(workspace: Workspace, job: Job, runner: Runner) -> int:
+    """How many tasks there may be at once. To know it, the runner starts; if it cannot, the job has failed."""
+    try:
+        return runner.parallelism
+    except EventLakeError as error:
+        report_not_begun(workspace, job, error)
+        raise
 
 
 def parts_of(scope: Scope, files: Iterable[LoadedFile], most_bytes: int) -> list[Scope]:

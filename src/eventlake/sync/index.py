@@ -145,7 +145,7 @@ def _reindexed(work: Work, index: Index, data_files: Sequence[LakeFile]) -> Rein
 
 def _checked(work: Work, index: Index) -> Index:
     """The index after every file of it was read: what is damaged in it counts as lost."""
-    context = examine.ExamineContext(work.lake.storage, work.lake.archive, work.job.connection.dialect)
+    context = examine.ExamineContext(work.lake.storage, work.archive, work.job.connection.dialect)
     all_seen = work.spread("check", examine.examine_index, context, [file.path for file in index.sound])
     sound = {
         file

@@ -1,9 +1,7 @@
-"""From what a run did to what will be written down: the manifest, the ledger entry and the report."""
+"""From what a run did to what will be written down: the manifest, and the ledger entry."""
 
-from collections import Counter
 from collections.abc import Collection, Mapping
 from dataclasses import replace
-from typing import Any
 
 from eventlake.catalog.base import TableChange, unchanged
 from eventlake.commit.manifest import Manifest, Noted
@@ -17,14 +15,10 @@ from eventlake.schema.names import RESCUED_COLUMN
 from eventlake.schema.types import ColumnType
 from eventlake.sync.index import named
 from eventlake.sync.jobs import Job
-from eventlake.sync.notices import notices_of
 from eventlake.sync.outcome import Outcome
+from eventlake.sync.report_of import Partitions, extra_of, table_lines
 from eventlake.sync.state import LakeState
-from eventlake.tasks.counts import Count
 from eventlake.tasks.scope import Mode
-
-Partitions = Mapping[str, Collection[tuple[str, ...]]]
-"""Which of the partitions that a run writes are there before, by table key."""
 
 
 def manifest_of(
@@ -42,7 +36,7 @@ def manifest_of(
     violations = {path: f"{folders.violations}/{of_run}/{n}.parquet" for n, path in enumerate(found)}
     tables = _table_changes(state, job, outcome)
     after = state.tables.keys() | {change.table_key for change in tables}
-    lines = report.finished(head, finish_ns, _table_lines(job, partitions, outcome), _extra(job, outcome, len(after)))
+    lines = report.finished(head, finish_ns, table_lines(job, partitions, outcome), extra_of(job, outcome, len(after)))
     entry = Entry(
         run_id=run_id,
         source_id=source_id,
@@ -184,26 +178,28 @@ def _table_changes(state: LakeState, job: Job, outcome: Outcome) -> list[TableCh
                 added=added,
                 retyped=tuple(job.new_types.get(name, {}).items()),
                 partitions=tuple(values for values in sorted(partitions.get(name, ())) if values),
-                anew=job.mode is Mode.REBUILD,
             )
         )
-    return changes if job.mode is Mode.REBUILD else _without_emptied(state, outcome, changes)
+    return _with_forgotten(state, job, outcome, changes)
 
 
-def _without_emptied(state: LakeState, outcome: Outcome, changes: list[TableChange]) -> list[TableChange]:
+def _with_forgotten(state: LakeState, job: Job, outcome: Outcome, changes: list[TableChange]) -> list[TableChange]:
     """The changes, with the partitions forgotten of which a replay took the last rows out."""
-    if not outcome.kept.removed:
-        return changes
-    replaced = {file.path for file in outcome.replaced}
     of_tables = {change.table_key: change for change in changes}
-    for key in outcome.kept.removed_tables.keys() & state.tables.keys():
-        files = [file for file in state.data_files if file.table_key == key]
-        before = {tuple(file.partition) for file in files if file.partition}
-        stay = {tuple(file.partition) for file in files if file.partition and file.path not in replaced}
-        after = stay | outcome.partitions.get(key, set())
-        if before - after:
-            change = of_tables.get(key) or unchanged(state.tables[key])
-            of_tables[key] = replace(change, partitions=tuple(sorted(after)), anew=True)
+    emptied = of_tables if job.mode is Mode.REBUILD else outcome.kept.removed_tables
+    replaced = {file.path for file in outcome.replaced} if emptied else set()
+    for key in emptied.keys() & state.tables.keys():
+        table = state.tables[key]
+        change = of_tables.get(key) or unchanged(table)
+        is_same = (change.database, change.table) == (table.database, table.name)
+        if not is_same or change.partition_keys != table.partition_keys:
+            continue  # the old table goes, or all its partitions do
+        files = [file for file in state.data_files if file.table_key == key and file.partition]
+        before = {tuple(file.partition) for file in files if file.path in replaced}
+        stay = {tuple(file.partition) for file in files if file.path not in replaced}
+        gone = before - stay - outcome.partitions.get(key, set())
+        if gone:
+            of_tables[key] = replace(change, forgotten=tuple(sorted(gone)))
     return list(of_tables.values())
 
 
@@ -213,86 +209,3 @@ def _dropped(state: LakeState, job: Job, changes: Collection[TableChange]) -> li
         return []
     kept = {(change.database, change.table) for change in changes}
     return sorted({(table.database, table.name) for table in state.tables.values()} - kept)
-
-
-def _table_lines(job: Job, partitions: Partitions, outcome: Outcome) -> list[report.TableLine]:
-    dialect = job.connection.dialect
-    lines = []
-    published = outcome.by_table
-    for plan in outcome.plans:
-        parts = published.get(plan.table_key, [])
-        written = {file.partition for part in parts for file in part.files}
-        count = outcome.accounts.tables.get(plan.table_key, Count())
-        removed = outcome.kept.removed_tables.get(plan.table_key, 0)
-        if not written and not count.duplicates and not removed:
-            continue
-        known = () if job.mode is Mode.REBUILD else partitions.get(plan.table_key, ())
-        new = sorted(values for values in written.difference(known) if values)
-        extra: dict[str, Any] = {
-            "books": {
-                "staged": count.loaded + count.duplicates,
-                "loaded": count.loaded,
-                "duplicates": count.duplicates,
-                "checksum": f"{count.checksum:032x}",
-            },
-            "files": sum(len(part.files) for part in parts),
-            "bytes": sum(file.size for part in parts for file in part.files),
-        }
-        rescued = sum((part.rescued for part in parts), Counter[str]())
-        if rescued:
-            extra["rescued"] = dict(rescued.most_common(50))
-        if count.rewritten:
-            extra["rewritten"] = count.rewritten
-        if removed:
-            extra["removed"] = removed
-        if plan.table_key in job.new_types:
-            extra["retyped"] = {name: kind.value for name, kind in job.new_types[plan.table_key].items()}
-        if plan.refused:
-            extra["refused_columns"] = len(plan.refused)
-        if plan.reasons and written:
-            extra["type_reasons"] = dict(plan.reasons)
-        lines.append(
-            report.TableLine(
-                table_name=dialect.table_name(plan.table_key),
-                row_count=sum(part.rows for part in parts) if plan.table_key == dialect.discards else count.loaded,
-                is_new=plan.is_new and bool(written),
-                partitions=[dict(zip(dialect.date_partition.keys, values, strict=True)) for values in new],
-                new_columns=[{"name": c.name, "type": c.type.value} for c in plan.added] if written else [],
-                extra=extra,
-            )
-        )
-    return lines
-
-
-def _extra(job: Job, outcome: Outcome, tables: int) -> dict[str, Any]:
-    """What the report tells of the whole run, beyond Segment's fields."""
-    accounts = outcome.accounts
-    failed = [{"file": count.file.path, "error": count.error} for count in outcome.staged.files if count.error]
-    extra: dict[str, Any] = {
-        "kind": job.kind,
-        "books": accounts.whole.as_report(),
-        "files_read": len(accounts.files),
-        "rescued": outcome.rescued,
-        "data_files": len(outcome.data_files),
-        "bytes": sum(file.size for file in outcome.data_files),
-    }
-    rewritten = sum(count.rewritten for count in accounts.tables.values())
-    again = outcome.reindexed(job)
-    if job.is_replay:
-        extra |= {"rewritten": rewritten, "carried_over": outcome.carried}
-    if failed:
-        extra["failed_files"] = failed
-    if outcome.removed:
-        extra["removed"] = outcome.removed
-    if outcome.staged.blocked_by:
-        extra["blocked_by"] = dict(outcome.staged.blocked_by)
-    told = {"violated": outcome.staged.violated, "changed": outcome.staged.changed}
-    extra |= {name: number for name, number in told.items() if number}
-    if outcome.kept.thinned.replaced:
-        extra["reindexed"] = outcome.kept.thinned.as_report
-    elif again.replaced:
-        extra["reindexed"] = again.as_report
-    notices = notices_of(job, outcome, tables)
-    if notices:
-        extra["notices"] = notices
-    return extra

@@ -7,7 +7,7 @@ from eventlake.control.runs import Runs
 from eventlake.errors import CancelledError, EventLakeError
 from eventlake.runners.base import Progress
 
-_EVERY = 0.5  # seconds
+EVERY = 0.5  # seconds
 
 
 class Noted:
@@ -21,7 +21,7 @@ class Noted:
 
     def __call__(self, step: str, done: int, tasks: int) -> None:
         self._progress(step, done, tasks)
-        if time.monotonic() - self._noted_at < _EVERY:
+        if time.monotonic() - self._noted_at < EVERY:
             return
         self._noted_at = time.monotonic()
         is_wanted_to_stop = False

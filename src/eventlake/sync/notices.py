@@ -24,10 +24,13 @@ def notices_of(job: Job, outcome: Outcome, tables: int) -> list[str]:
     accounts, published = outcome.accounts, outcome.published
     again = outcome.reindexed(job)
     told = []
-    if not found.files and not outcome.carried and not again.replaced:
+    if not found.files and not found.out_of_reach and not outcome.carried and not again.replaced:
         told.append("No data found")
     if staged.failed_files:
         told.append(f"{count(len(staged.failed_files), 'raw file')} could not be read; the next sync tries again")
+    if found.out_of_reach:
+        away = count(len(found.out_of_reach), "place")
+        told.append(f"{away} with raw files could not be looked into (failed_files); the next sync tries again")
     not_events = accounts.whole.quarantined - sum(staged.refused_tables.values())
     if not_events > 0:
         bad = either(not_events, "line is not an event", "lines are not events")

@@ -1,7 +1,8 @@
 """What tasks need to know of who and what may get in, put down where they, and whoever restores a lake, find it."""
 
+from eventlake.errors import InvalidSettingsError
 from eventlake.lake.policy_files import RULES, folder_of, number_of
-from eventlake.policies.rules import without_keys
+from eventlake.policies.rules import without_its_key, without_keys
 from eventlake.sync.work import Work
 
 
@@ -19,8 +20,12 @@ def suppressed_file(work: Work) -> str | None:
     there = [file.path for file in lake.storage.files(folder)]
     if path not in there:
         lake.storage.write(path, lake.workspace.suppressions.of_source(source_id).packed())
+    if work.job.is_replay:  # beside which syncs go on
+        own = f"{lake.folders.of_run(work.run_id)}/suppressed"
+        lake.storage.write(own, lake.storage.read(path))
+        return own
     for old in there:
-        if number_of(old) < version:  # another run may have a newer one
+        if number_of(old) < version:
             lake.storage.delete(old)
     return path
 
@@ -32,6 +37,12 @@ def rules_for(work: Work) -> bytes:
     """
     lake, source = work.lake, work.job.connection.source
     document = lake.workspace.plans.rules_of(source)
+    if lost := without_its_key(document):
+        raise InvalidSettingsError(
+            f"the transformation {lost!r} of {source.slug} hashes by a key that was lost with the database",
+            fix=f"`eventlake transform add {source.slug} FILE` with its key, or remove it; nothing is loaded before, "
+            "for what is to be hashed would get in as it was sent",
+        )
     path = f"{folder_of(lake.folders, source.id)}/{RULES}"
     try:
         kept = lake.storage.read(path)

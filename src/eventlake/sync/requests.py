@@ -10,7 +10,7 @@ from eventlake.reports.words import count
 from eventlake.schema.names import RESCUED_COLUMN
 from eventlake.schema.types import ColumnType
 from eventlake.sync import jobs
-from eventlake.sync.adopt import tables_to_adopt
+from eventlake.sync.adopt import leaving_out, tables_to_adopt, taken_over
 from eventlake.sync.jobs import Job
 from eventlake.workspace import Lake
 
@@ -98,9 +98,20 @@ def retype(lake: Lake, name: str, column: str, new_type: str) -> Job | None:
         raise InvalidSettingsError(
             f"{column} must keep its type: deduplication and partitions need it", fix="choose another column"
         )
-    if next(c.type for c in table.schema.columns if c.name == column) is kind:
+    if _type_of(table, column) is kind:
         return None
+    if column in taken_over(lake, table):
+        raise InvalidSettingsError(
+            f"{name}.{column} was taken over, and the files that were there have it as {_type_of(table, column).value}",
+            fix=f"leave its type: values that do not fit are kept in {RESCUED_COLUMN}. Or write all tables of "
+            f"{connection.name} into another database: `eventlake replay {connection.name} --all --set "
+            f"{connection.settings.names_database}=…`, and change it there",
+        )
     return jobs.retype(connection, table.table_key, column, kind)
+
+
+def _type_of(table: CatalogTable, name: str) -> ColumnType:
+    return next(column.type for column in table.schema.columns if column.name == name)
 
 
 def drop(lake: Lake, name: str) -> Job:
@@ -108,6 +119,11 @@ def drop(lake: Lake, name: str) -> Job:
     table = table_named(lake, name)
     connection = _owner(lake, table)
     _refuse_discards(connection, table)
+    if taken_over(lake, table):
+        raise InvalidSettingsError(
+            f"{name} was taken over: files that eventlake did not write belong to it",
+            fix=f"keep its events out from now on: {leaving_out(connection, table.table_key)}",
+        )
     return jobs.drop(connection, table.table_key)
 
 

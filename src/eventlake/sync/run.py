@@ -6,7 +6,7 @@ Staging, deduplication and publishing run on Spark (see `tasks`); what comes bac
 and how many they are. Nothing is visible to readers before the commit, and nothing can undo a run after it.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import AbstractContextManager, ExitStack, contextmanager, suppress
 from dataclasses import replace
 from typing import Any
@@ -16,9 +16,11 @@ from eventlake.commit.manifest import Manifest
 from eventlake.commit.ownership import refuse_unknown
 from eventlake.commit.recover import give_up_replays, recover
 from eventlake.commit.run_reports import save_delay, save_failure
+from eventlake.control.conflicts import check_dialect
 from eventlake.control.leases import Hold, Lane, Lease, Together
 from eventlake.errors import (
     BusyError,
+    CancelledError,
     EventLakeError,
     InternalError,
     InvalidSettingsError,
@@ -31,7 +33,7 @@ from eventlake.errors import (
 from eventlake.reports import report
 from eventlake.runners.base import Progress, Runner, no_progress
 from eventlake.sync import books, jobs
-from eventlake.sync.adopt import manifest_of_adoption
+from eventlake.sync.adopt import manifest_of_adoption, refuse_moved
 from eventlake.sync.beside import still_holding
 from eventlake.sync.dedupe import dedupe
 from eventlake.sync.discover import discover
@@ -43,7 +45,6 @@ from eventlake.sync.noted import Noted
 from eventlake.sync.outcome import Outcome
 from eventlake.sync.plan import plan, with_discards
 from eventlake.sync.publish import publish
-from eventlake.sync.schema_files import describe
 from eventlake.sync.stage import stage
 from eventlake.sync.state import LakeState, read_state
 from eventlake.sync.work import Sizes, Work
@@ -70,8 +71,8 @@ def run(
     with ExitStack() as lanes:
         own = Together((lane,)) if lane else lanes.enter_context(_held(lake, job))
         _refuse_if_begun(lake, job)
-        _refuse_unknown(lake, job, own)
-        head = _begin(lake, job)
+        _refuse_unknown(lake, job, runner, own)
+        head = begun(lake, job, runner.where)
         with _failure_reported(lake, head, own):
             _recover(lake, job, own, head)
             job = jobs.as_saved(job, workspace.connections.of_table(lake.name, job.connection.source.id))
@@ -93,13 +94,13 @@ def run(
 
 def _produced(work: Work, state: LakeState) -> Outcome:
     """All that a run makes of raw files, in its staging folder."""
+    refuse_moved(work, state)
     found = discover(work, state)
     staged = stage(work, state, found)
     kept = dedupe(work, state, found, staged)
     plans = plan(work.job, state, staged, kept)
-    describe(work, state, plans)
     published = publish(work, state, plans, staged, kept)
-    accounts = books.close(staged, kept, published)
+    accounts = books.close(staged, kept, published, has_discards=work.job.connection.dialect.discards is not None)
     forward(work, staged)
     plans = with_discards(plans, work.job, state, published)
     return Outcome(found, staged, kept, plans, published, accounts, state.replaced_files(work.job))
@@ -164,18 +165,20 @@ def _refuse_if_begun(lake: Lake, job: Job) -> None:
         raise NotDueError(f"run {last.run_id} was begun since this was due", fix="nothing is to be done")
 
 
-def _refuse_unknown(lake: Lake, job: Job, own: Hold) -> None:
+def _refuse_unknown(lake: Lake, job: Job, runner: Runner, own: Hold) -> None:
     """Begin no run on a lake that the database does not know. Whatever else goes wrong is reported as any failure."""
+    check_dialect(job.connection, lake.settings.dialect)  # else not even a report would have its place
     try:
         refuse_unknown(lake, job.connection)
     except UnknownLakeError:
         raise
     except EventLakeError:
-        with _failure_reported(lake, _begin(lake, job), own):
+        with _failure_reported(lake, begun(lake, job, runner.where), own):
             raise
 
 
-def _begin(lake: Lake, job: Job) -> report.RunHead:
+def begun(lake: Lake, job: Job, ran: Mapping[str, str]) -> report.RunHead:
+    """Note that a run begins; `ran` tells where, as soon as that is known."""
     started_ns = lake.clock.now_ns()
     run_id = lake.runs.start(job.connection.source.id, job.kind, started_ns)
     return report.RunHead(
@@ -187,7 +190,8 @@ def _begin(lake: Lake, job: Job) -> report.RunHead:
         is_replay=job.is_replay,
         replay_from=job.asked_from,
         replay_to=job.asked_to,
-        where=lake.where,
+        where=lake.settings.where,
+        ran=ran,
     )
 
 
@@ -201,9 +205,12 @@ def _failure_reported(
     except kinds as error:
         _raise_if_lost(hold, error)
         shown = of_system(error) if isinstance(error, OSError) else error
+        told = CancelledError("stopped by hand", fix="run it again") if isinstance(error, KeyboardInterrupt) else shown
         # On a full disk the report cannot be written either; the next start then does it.
         with suppress(EventLakeError):
-            save_failure(lake, head.run_id, _failure(lake, head, shown))
+            save_failure(lake, head.run_id, _failure(lake, head, told))
+        if isinstance(shown, EventLakeError):
+            shown.run_id = head.run_id
         if shown is error:
             raise
         raise shown from error
@@ -225,14 +232,13 @@ def _delay_reported(lake: Lake, head: report.RunHead) -> Iterator[None]:
     try:
         yield
     except EventLakeError as error:
+        error.run_id = head.run_id
         with suppress(EventLakeError):
             save_delay(lake, head.run_id, _failure(lake, head, error))
         raise
 
 
 def _failure(lake: Lake, head: report.RunHead, error: BaseException) -> list[dict[str, Any]]:
-    if isinstance(error, EventLakeError):
-        problem, code = error.problem, error.code
-    else:
-        problem, code = f"{type(error).__name__}: {error}", InternalError.code
-    return report.failed(head, lake.clock.now_ns(), problem, code)
+    if not isinstance(error, EventLakeError):
+        error = InternalError(f"{type(error).__name__}: {error}", fix="run it again; if it happens twice, report it")
+    return report.failed(head, lake.clock.now_ns(), error.problem, error.code, error.fix)

@@ -13,6 +13,7 @@ from eventlake.tasks.staged import RawFile
 Item = TypeVar("Item")
 
 TASKS_PER_CORE = 4  # even out what turns out heavier than it looked
+PUBLISH_TASKS_PER_CORE = 3
 
 
 @dataclass(frozen=True)
@@ -63,11 +64,12 @@ def publish_tasks(
     """Tables packed into tasks, with the segments that hold their rows: small ones together, large ones split."""
     least, most = sizes.fewest_rows_per_share, sizes.most_rows_per_share
     rows_in_all = sum(segments.rows_of(records) for _, records in tables)
-    limit = min(most, max(least, rows_in_all // (3 * parallelism)))
+    wanted = PUBLISH_TASKS_PER_CORE * parallelism
+    limit = min(most, max(least, rows_in_all // wanted))
     shares: list[tuple[TableShare, int]] = []
     for table, of_table in tables:
         for number, (records, rows) in enumerate(segments.split(of_table, limit)):
             carry_from = table.carry_from if number == 0 else ()
             shares.append((table._replace(segments=records, carry_from=carry_from), rows + 1000))
     # A few tasks per core even out shares that turn out heavier than they looked.
-    return packed(shares, max(parallelism, min(3 * parallelism, rows_in_all // least), rows_in_all // most))
+    return packed(shares, max(parallelism, min(wanted, rows_in_all // least), rows_in_all // most))

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field, replace
 from itertools import pairwise
 from typing import NamedTuple
 
+from eventlake.events import instants
 from eventlake.lake.segments import unpacked
 from eventlake.lake.staging import IdSegment
 from eventlake.schema.evolve import Evidence, join
@@ -63,6 +64,13 @@ class Staged:
         return sum(count.changed for count in self.files if not count.error)
 
     @property
+    def blocked_between(self) -> list[str]:
+        """When the first and the last event were received that rules blocked; empty if there are none."""
+        bounds = [(count.first_blocked, count.last_blocked) for count in self.files if not count.error]
+        blocked = [time for both in bounds for time in both if time is not None]
+        return [instants.to_text(min(blocked)), instants.to_text(max(blocked))] if blocked else []
+
+    @property
     def failed_files(self) -> frozenset[int]:
         return frozenset(count.file.number for count in self.files if count.error)
 
@@ -75,7 +83,7 @@ def stage(work: Work, state: LakeState, found: Found) -> Staged:
     context = StageContext(
         folder=work.folder,
         storage=work.lake.storage,
-        archive=work.lake.archive,
+        archive=work.archive,
         dialect=job.connection.dialect,
         known_columns=state.known_columns(job),
         column_limit=settings.column_limit,

@@ -2,7 +2,10 @@
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 
+from eventlake.archive.annexes import Annex, whole_archive
+from eventlake.archive.whole import WholeArchive
 from eventlake.errors import StagingDeniedError, UploadDeniedError
 from eventlake.runners.base import Context, Progress, Result, Runner, Task
 from eventlake.sync.jobs import Job
@@ -36,6 +39,14 @@ class Work:
     def folder(self) -> str:
         """Where the run stages."""
         return self.lake.folders.of_run(self.run_id)
+
+    @cached_property
+    def annexes(self) -> list[Annex]:
+        return self.lake.workspace.annexes(self.job.connection.source.id)
+
+    @property
+    def archive(self) -> WholeArchive:
+        return whole_archive(self.lake.archive, self.annexes)
 
     def spread(
         self, step: str, function: Callable[[Context, Task], Result], context: Context, tasks: Sequence[Task]
