@@ -11,8 +11,6 @@ from eventlake.events import instants
 
 app = typer.Typer(no_args_is_help=True, help="Alerts: who is told when something is wrong.")
 
-_WHO = "command line"
-
 
 @app.command(name="list")
 def list_alerts(
@@ -86,11 +84,7 @@ def subscribe(
     source: Annotated[str | None, typer.Option(help="Only of this source.")] = None,
     threshold: Annotated[float | None, typer.Option(help="From which on; by default the usual.")] = None,
 ) -> None:
-    from eventlake.library.changes import Changes  # noqa: PLC0415 - takes its time to load
-    from eventlake.library.workspace import Workspace  # noqa: PLC0415
-
-    with Workspace.open(state.folder()) as place:
-        made = Changes(place, _WHO).subscribe(kind, channel, source=source, threshold=threshold)
+    made = state.changes().subscribe(kind, channel, source=source, threshold=threshold)
     output.talk.print(f"{channel} is told of {kind.value}{f' of {source}' if source else ''} from now on ({made.id}).")
 
 
@@ -99,16 +93,12 @@ def unsubscribe(
     subscription: Annotated[str, typer.Argument(metavar="ID", help="See `eventlake alerts channels`.")],
 ) -> None:
     """Tell a channel no more of something."""
-    gone = state.workspace().alerts.unsubscribe(subscription)
+    gone = state.changes().unsubscribe(subscription)
     output.talk.print(f"{gone.channel} is no longer told of {gone.kind.value}.")
 
 
 @app.command()
 def test(channel: Annotated[str, typer.Argument(metavar="CHANNEL", help="A channel of eventlake.toml.")]) -> None:
     """Send a sample to a channel, now."""
-    from eventlake.library.changes import Changes  # noqa: PLC0415
-    from eventlake.library.workspace import Workspace  # noqa: PLC0415
-
-    with Workspace.open(state.folder()) as place:
-        Changes(place, _WHO).send_sample(channel)
+    state.changes().send_sample(channel)
     output.talk.print(f"{channel} took a sample.")

@@ -4,6 +4,7 @@ import sys
 from pathlib import Path
 from typing import Annotated
 
+import pyarrow as pa
 import typer
 
 from eventlake import query as engine
@@ -11,8 +12,9 @@ from eventlake.cli import output, state
 from eventlake.cli.rows_view import Layout, show_rows
 from eventlake.cli.state import JsonFlag, LakeOption
 from eventlake.errors import InvalidSettingsError
-from eventlake.reports.words import count
+from eventlake.reports.words import count, size
 from eventlake.settings import DEFAULT_LAKE
+from eventlake.workspace import Lake
 
 
 def query(
@@ -34,9 +36,17 @@ def query(
             "--unrestricted", help="Let the query do what you may: files, network, extensions, other databases."
         ),
     ] = False,
+    on_athena: Annotated[
+        bool, typer.Option("--athena", help="Let Athena carry it out, in its SQL, over the tables in Glue.")
+    ] = False,
+    workgroup: Annotated[str, typer.Option(metavar="NAME", help="With --athena: the workgroup.")] = "primary",
+    results: Annotated[
+        str | None,
+        typer.Option(metavar="s3://…", help="With --athena: where results go, if the workgroup does not say."),
+    ] = None,
     name: LakeOption = DEFAULT_LAKE,
 ) -> None:
-    """Ask the lake in SQL (DuckDB). Tables are called <database>.<table>.
+    """Ask the lake in SQL (DuckDB, or Athena). Tables are called <database>.<table>.
 
     A query reads the lake's tables and works in memory; it reaches no other file unless it is --unrestricted.
 
@@ -46,11 +56,16 @@ def query(
         raise InvalidSettingsError("--records and --wide exclude each other", fix="give one of them")
     place = state.lake(name)
     text = sys.stdin.read() if sql == "-" else sql
+
+    def asked() -> pa.Table:
+        if on_athena:
+            return _asked(place, text, workgroup, results, timeout)
+        return engine.query(place, text, unrestricted=unrestricted, timeout=timeout)
+
     if target is not None:
-        number = engine.save(place, text, target, unrestricted=unrestricted, timeout=timeout)
-        output.talk.print(f"{count(number, 'row')} written to {target}")
+        output.talk.print(f"{count(engine.save(place, asked, target), 'row')} written to {target}")
         return
-    found = engine.query(place, text, unrestricted=unrestricted, timeout=timeout)
+    found = asked()
     if as_json:
         for batch in found.to_batches(max_chunksize=1000):
             for row in batch.to_pylist():
@@ -62,3 +77,22 @@ def query(
     show_rows(found.slice(0, limit), Layout.RECORDS if records else Layout.WIDE if wide else Layout.FITTING)
     if found.num_rows > limit:
         output.talk.print(f"{limit} of {count(found.num_rows, 'row')}; more with --limit, all with --json or --output")
+
+
+def _asked(place: Lake, sql: str, workgroup: str, results: str | None, timeout: float | None) -> pa.Table:
+    """The rows that Athena gives, and a word on what it read for them."""
+    from eventlake.query import athena  # noqa: PLC0415 - only lakes on AWS have it
+
+    with output.talk.status("asking Athena…") as status:
+        answer = athena.ask(
+            place,
+            sql,
+            athena.Athena(workgroup, results),
+            timeout=timeout,
+            progress=lambda state, read: status.update(f"Athena: {state}, {size(read)} read…"),
+        )
+    output.talk.print(
+        f"Athena read {size(answer.read_bytes)} in {answer.seconds:.1f} s, about ${answer.dollars:.5f} "
+        f"(query {answer.query_id})"
+    )
+    return answer.rows

@@ -8,6 +8,7 @@ import typer
 from eventlake.catalog.mirrored import MirroredCatalog
 from eventlake.cli import output, state
 from eventlake.cli.state import JsonFlag, LakeOption
+from eventlake.commit.commit import show_views
 from eventlake.errors import InvalidSettingsError
 from eventlake.reports import words
 from eventlake.settings import DEFAULT_LAKE
@@ -28,11 +29,14 @@ def publish(name: LakeOption = DEFAULT_LAKE, as_json: JsonFlag = False) -> None:
     with ExitStack() as held:
         for connection in place.connections:  # a run that ends meanwhile would be overtaken
             held.enter_context(place.leases.held(connection.source.id))
-        count = catalog.publish(run_id="publish", at=place.clock.now())
+        count, refused = catalog.publish(run_id="publish", at=place.clock.now())
+        refused += [told for connection in place.connections for told in show_views(place, connection.source.id)]
     if as_json:
-        output.print_json({"tables": count})
+        output.print_json({"tables": count, "not_shown": refused})
     else:
         output.talk.print(f"{words.either(count, 'table is', 'tables are')} shown in {catalog.title}.")
+        for told in refused:
+            output.talk.print(f"Not shown: {told}")
 
 
 @app.command()

@@ -15,6 +15,27 @@ from eventlake.serve.supervisor import end_with_parent
 
 _DEFAULT = Options()
 
+Strict = Annotated[
+    bool, typer.Option("--strict", help="Answer 400 with the reasons if an event of a request is refused.")
+]
+RequestsPerSecond = Annotated[
+    float, typer.Option(min=0, help="Most requests of one source; 0 for no limit. Above: 429.")
+]
+TrustedProxies = Annotated[
+    int,
+    typer.Option(
+        min=0,
+        max=10,
+        help="Proxies that every request to the collector passes. A client's address is what the first of them saw.",
+    ),
+]
+PublicUrl = Annotated[
+    str,
+    typer.Option(
+        metavar="URL", help="Where browsers reach the collector, as https://collect.example; for their settings."
+    ),
+]
+
 
 def collect(
     host: Annotated[str, typer.Option(help="Address to listen on; 0.0.0.0 for all.")] = _DEFAULT.host,
@@ -22,25 +43,13 @@ def collect(
     workers: Annotated[int, typer.Option(min=1, max=256, help="Processes that answer requests.")] = min(
         2, os.cpu_count() or 1
     ),
-    strict: Annotated[
-        bool, typer.Option("--strict", help="Answer 400 with the reasons if an event of a request is refused.")
-    ] = False,
-    requests_per_second: Annotated[
-        float, typer.Option(min=0, help="Most requests of one source; 0 for no limit. Above: 429.")
-    ] = _DEFAULT.requests_per_second,
+    strict: Strict = False,
+    requests_per_second: RequestsPerSecond = _DEFAULT.requests_per_second,
     roll_seconds: Annotated[
         float, typer.Option(min=0.1, max=3600, help="How long events wait at most until they are in the archive.")
     ] = _DEFAULT.roll_seconds,
-    trusted_proxies: Annotated[
-        int,
-        typer.Option(
-            min=0, max=10, help="Proxies that every request passes. A client's address is what the first of them saw."
-        ),
-    ] = _DEFAULT.trusted_proxies,
-    public_url: Annotated[
-        str,
-        typer.Option(metavar="URL", help="Where browsers reach it, as https://collect.example; for their settings."),
-    ] = _DEFAULT.public_url,
+    trusted_proxies: TrustedProxies = _DEFAULT.trusted_proxies,
+    public_url: PublicUrl = _DEFAULT.public_url,
 ) -> None:
     """Run the tracking API: SDKs of Segment and RudderStack can send to it unchanged.
 

@@ -38,10 +38,11 @@ def list_lakes(as_json: JsonFlag = False) -> None:
 @app.command()
 def check(
     name: Annotated[str, typer.Argument(metavar="[LAKE]", help="By default the default one.")] = DEFAULT_LAKE,
+    parts: doctor.Parts = None,
     as_json: JsonFlag = False,
 ) -> None:
     """Try every part of a lake that a sync needs, one after the other: storage, catalog and runner, each with its fix.
 
     Example: eventlake lake check aws
     """
-    doctor.show(doctor.examined(state.lake(name)), as_json)
+    doctor.check([state.lake(name)], parts or (), as_json)

@@ -1,7 +1,7 @@
 """Commands whose modules are loaded when they are called: `--help`, and what only looks, shall answer at once."""
 
 import importlib
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple
 
 import typer
@@ -16,13 +16,29 @@ class Lazy(NamedTuple):
     help: str
 
 
+class _Loading(Mapping[str, Any]):
+    """Commands by name: who asks for a name that is like another one does not wait for any."""
+
+    def __init__(self, commands: Mapping[str, Lazy]) -> None:
+        self._commands = commands
+
+    def __getitem__(self, name: str) -> Any:
+        return loaded(name, self._commands[name])
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._commands)
+
+    def __len__(self) -> int:
+        return len(self._commands)
+
+
 def group_of(commands: Mapping[str, Lazy]) -> type[TyperGroup]:
     """A group that shows commands without loading them."""
 
     class Group(TyperGroup):
         @property
-        def commands(self) -> dict[str, Any]:  # who asks for all has to wait
-            return {name: loaded(name, lazy) for name, lazy in commands.items()}
+        def commands(self) -> Any:
+            return _Loading(commands)
 
         @commands.setter
         def commands(self, none: object) -> None:

@@ -16,11 +16,12 @@ from eventlake.collector.bring import bring
 from eventlake.commit.ownership import refuse_unknown
 from eventlake.errors import BusyError, EventLakeError, InvalidSettingsError, NotFoundError
 from eventlake.library.times import micros_of
-from eventlake.reports.words import count, either
+from eventlake.reports.words import count, either, size
 from eventlake.settings import DEFAULT_LAKE
 from eventlake.sync import jobs, requests
 from eventlake.sync.carry_out import carry_out
 from eventlake.sync.jobs import Job
+from eventlake.sync.not_begun import refuse_wrong_lake
 from eventlake.workspace import Workspace
 
 Slug = Annotated[str, typer.Argument(metavar="SLUG", help="The source.")]
@@ -28,15 +29,50 @@ Slug = Annotated[str, typer.Argument(metavar="SLUG", help="The source.")]
 
 def import_files(
     slug: Slug,
-    files: Annotated[list[Path], typer.Argument(metavar="FILE…", help="Raw files, or folders of them.")],
+    files: Annotated[
+        list[Path] | None, typer.Argument(metavar="[FILE…]", help="Raw files, or folders of them.")
+    ] = None,
+    in_place: Annotated[
+        str | None,
+        typer.Option(
+            "--in-place",
+            metavar="ADDRESS",
+            help="Copy nothing: read raw files here, in a folder, s3://…, gs://… or abfss://…",
+        ),
+    ] = None,
+    follow: Annotated[bool, typer.Option("--follow", help="With --in-place: every sync looks for more there.")] = False,
     as_json: JsonFlag = False,
 ) -> None:
     """Put raw files into the archive: NDJSON, gzip or plain, or a whole Segment archive.
 
     A file that is in the archive already, under any name, is not added again. The next `sync` loads them.
 
-    Example: eventlake import web ~/segment-logs/
+    With --in-place they stay where they are, and must stay there for replays: say, the archive that Segment or
+    RudderStack wrote, in whatever bucket. Of one that holds several sources, the folder with the source's id is taken.
+
+    Examples: eventlake import web ~/segment-logs/
+
+    eventlake import web --in-place s3://acme-logs/segment-logs --follow
     """
+    if (in_place is None) == (not files):
+        raise InvalidSettingsError("nothing says where raw files are", fix="name files, or give --in-place ADDRESS")
+    if in_place is None and follow:
+        raise InvalidSettingsError("--follow is for --in-place", fix="leave it out, or name a place with --in-place")
+    if in_place is None:
+        _copy(slug, files or [], as_json)
+        return
+    with output.talk.status("looking for raw files…"):
+        found = state.changes().read_in_place(slug, in_place, follow=follow)
+    if as_json:
+        output.print_json({"source": slug, **found._asdict(), "follow": follow})
+        return
+    more = ", and syncs look for more" if follow else ""
+    there = f"{count(found.files, 'raw file')} ({size(found.bytes)}) in {found.address}"
+    output.talk.print(output.printable(f"{there}, read in place{more}. Next: eventlake sync"))
+
+
+def _copy(slug: str, files: list[Path], as_json: bool) -> None:
+    """Copy raw files into the archive."""
     place = state.workspace()
     source = place.sources.get(slug)
     found = find_raw_files(files)
@@ -62,6 +98,9 @@ def sync(
             help="Sources, into all their lakes, or into one; by default all that are enabled.",
         ),
     ] = None,
+    own_cluster: Annotated[
+        bool, typer.Option("--own-cluster", help="On EMR: on a cluster made for it, as replays are. For a first sync.")
+    ] = False,
     wait: WaitOption = 0,
     as_json: JsonFlag = False,
 ) -> None:
@@ -79,16 +118,28 @@ def sync(
             "no source is connected to a lake, or all connections are disabled",
             fix="`eventlake source add SLUG`, or `eventlake connection enable SOURCE`",
         )
+    if own_cluster:
+        _refuse_unless_on_emr(place, work)
     waiting = bring(place)
     try:
-        run_all(place, work, as_json, wait)
+        run_all(place, work, as_json, wait, own_cluster=own_cluster)
     finally:  # also after a sync that failed: what was acknowledged must not seem lost
         for source in {job.connection.source.id: job.connection.source for job in work}.values():
             if held := waiting.notice(source.id):
                 output.talk.print(output.printable(f"{source.slug}: {held}"))
         for job in work:
-            if left := requests.unfinished_replay(place.lake(job.connection.lake), job.connection):
+            here = place.lakes.get(job.connection.lake)  # it may be gone from the settings
+            if here is not None and (left := requests.unfinished_replay(here, job.connection)):
                 output.talk.print(output.printable(f"{job.connection.name}: {left}"))
+
+
+def _refuse_unless_on_emr(place: Workspace, work: list[Job]) -> None:
+    elsewhere = [name for job in work if place.lake(name := job.connection.lake).settings.runner.kind != "emr"]
+    if elsewhere:
+        raise InvalidSettingsError(
+            f"--own-cluster is for lakes whose runner is emr, which the lake {elsewhere[0]} is not",
+            fix="leave it out, or name the connections that it is for: SOURCE/LAKE",
+        )
 
 
 def replay(
@@ -175,32 +226,33 @@ def retype(
     run_all(place, [job], as_json, wait)
 
 
-def run_all(place: Workspace, work: list[Job], as_json: bool, wait: float = 0) -> None:
+def run_all(place: Workspace, work: list[Job], as_json: bool, wait: float = 0, *, own_cluster: bool = False) -> None:
     """Carry out jobs one after the other; one that fails does not stop the others."""
-    failed: list[EventLakeError] = []
-    is_partly = False
-    with Runners(place, transient=any(job.is_replay for job in work)) as runners:
+    attempts, is_partly = state.Attempts(len(work)), False
+    with Runners(place, transient=own_cluster or any(job.is_replay for job in work)) as runners:
         for job in work:
-            name = job.connection.name
-            try:
-                reports = state.patiently(wait, name, partial(_run, place, job, runners, as_json))
-            except EventLakeError as error:
-                failed.append(error)
-                if as_json and not isinstance(error, BusyError):  # then the latest run is another's
-                    _print_failure(place, job)
-                if len(work) > 1:
-                    output.talk.print(output.printable(f"{name}: {error}"), style="red")
-                continue
-            is_partly |= any("failed_files" in lines[0] for lines in reports)
-    if len(failed) == len(work):
-        raise failed[0]
-    if failed or is_partly:
-        raise typer.Exit(state.PARTLY)
+            with attempts.one(job.connection.name):
+                is_partly |= _carried_out(place, job, runners, as_json, wait)
+    attempts.end(is_partly=is_partly)
+
+
+def _carried_out(place: Workspace, job: Job, runners: Runners, as_json: bool, wait: float) -> bool:
+    """Carry out a job; whether it was done in part only."""
+    try:
+        reports = state.patiently(wait, job.connection.name, partial(_run, place, job, runners, as_json))
+    except BusyError:  # the latest run is another's
+        raise
+    except EventLakeError:
+        if as_json:
+            _print_failure(place, job)
+        raise
+    return any("failed_files" in lines[0] for lines in reports)
 
 
 def _print_failure(place: Workspace, job: Job) -> None:
-    latest = place.lake(job.connection.lake).runs.latest(100, job.connection.source.id)
-    ended = next((run for run in latest if run.kind == job.kind), None)  # a sync may have begun beside a replay
+    latest = place.runs.latest(100, job.connection.source.id)
+    # A sync may have begun beside a replay, and another lake's run beside either.
+    ended = next((run for run in latest if (run.kind, run.lake) == (job.kind, job.connection.lake)), None)
     for line in (ended and ended.report) or ():
         output.print_json(line)
 
@@ -212,7 +264,8 @@ def _run(place: Workspace, job: Job, runners: Runners, as_json: bool) -> list[li
     def watch(step: str, done: int, tasks: int) -> None:
         bars(step, done, tasks)  # those of the run that is going on
 
-    with runners.of(job.connection.lake) as runner:
+    refuse_wrong_lake(place, job)
+    with runners.of(job.connection.lake, job.connection.settings.emr_cluster_id) as runner:
         runs = carry_out(place, job, runner, watch)
         while True:
             with output.progress() as bars:

@@ -4,23 +4,24 @@ from typing import Annotated, Any
 
 import typer
 
-from eventlake.catalog.base import SYSTEM_DATABASE, CatalogTable
+from eventlake.catalog.base import SYSTEM_DATABASE
 from eventlake.cli import output, state
 from eventlake.cli.declare import declarations_for, declare, type_reasons
 from eventlake.cli.report_view import show_report
 from eventlake.cli.state import JsonFlag, LakeOption
-from eventlake.control.runs import Run
+from eventlake.control.runs import History, Run
 from eventlake.errors import NotFoundError
 from eventlake.lake.report_columns import REPORT_COLUMNS
 from eventlake.reports.words import count, size
 from eventlake.settings import DEFAULT_LAKE
+from eventlake.status.listing import ListedTable, listed
 from eventlake.workspace import Lake, Workspace
 
 
 def tables(name: LakeOption = DEFAULT_LAKE, as_json: JsonFlag = False) -> None:
     """Show the tables of the lake."""
     place = state.lake(name)
-    shown = [_summary(place, table) for table in place.catalog.tables()]
+    shown = [_summary(place, table) for table in listed(place.workspace.engine, lake=name, limit=None).tables]
     if as_json:
         output.print_json(shown)
         return
@@ -44,20 +45,19 @@ def tables(name: LakeOption = DEFAULT_LAKE, as_json: JsonFlag = False) -> None:
     output.say((f"also: {SYSTEM_DATABASE}.sync_reports, {SYSTEM_DATABASE}.quarantine", "dim"))
 
 
-def _summary(place: Lake, table: CatalogTable) -> dict[str, Any]:
-    files = place.ledger.data_files(table.source_id, table.table_key)
+def _summary(place: Lake, table: ListedTable) -> dict[str, Any]:
     return {
         "database": table.database,
         "table": table.name,
         "source_id": table.source_id,
         "location": place.storage.full(table.location),
-        "rows": sum(file.rows for file in files),
-        "columns": len(table.schema.columns),
-        "partitions": len(place.catalog.partitions(table.database, table.name)),
-        "files": len(files),
-        "bytes": sum(file.size for file in files),
-        "first_received": min((file.first_received for file in files), default=None),
-        "last_received": max((file.last_received for file in files), default=None),
+        "rows": table.rows,
+        "columns": table.columns,
+        "partitions": table.partitions,
+        "files": table.files,
+        "bytes": table.bytes,
+        "first_received": table.first_received,
+        "last_received": table.last_received,
     }
 
 
@@ -110,8 +110,9 @@ def describe(
             entry["reason"] = reasons[column.name]
         columns.append(entry)
     columns += [{"name": key, "type": "string", "partition": True} for key in found.partition_keys]
+    (summary,) = listed(place.workspace.engine, lake=name, name=table).tables
     _show_columns(
-        columns, as_json, _summary(place, found) | {"table": table, "declared": declarations_for(place, found)}
+        columns, as_json, _summary(place, summary) | {"table": table, "declared": declarations_for(place, found)}
     )
 
 
@@ -171,6 +172,7 @@ def runs(
                 "duration_seconds": round((ended - run.started_at) / 1e6, 1),
                 "rows": head.get("row_count"),
                 "notices": head.get("notices", []) + ([head["error"]] if "error" in head else []),
+                "fix": head.get("fix"),
             }
         )
     if as_json:
@@ -184,7 +186,11 @@ def runs(
         (r["run_id"], r["source"], r["kind"], r["status"], r["start_time"], r["duration_seconds"], r["rows"])
         for r in shown
     ]
-    output.lines(columns, rows, numbers=("seconds", "rows"), below=[r["notices"] for r in shown])
+    output.lines(columns, rows, numbers=("seconds", "rows"), below=[_below(r) for r in shown])
+
+
+def _below(run: dict[str, Any]) -> list[str]:
+    return [*run["notices"], *([f"Fix: {run['fix']}"] if run["fix"] else [])]
 
 
 def report(
@@ -225,7 +231,8 @@ def report(
 
 def _connection_names(place: Workspace) -> dict[tuple[str, str], str]:
     """What people call connections, by source id and lake; also of those that are no more."""
-    return {(one.source.id, one.lake): one.name for name in place.lakes for one in place.connections.of_lake(name)}
+    lakes = (*place.lakes, *place.settings.wrong_lakes)
+    return {(one.source.id, one.lake): one.name for name in lakes for one in place.connections.of_lake(name)}
 
 
 def _runs_of(place: Workspace, name: str | None, limit: int) -> list[Run]:
@@ -233,7 +240,8 @@ def _runs_of(place: Workspace, name: str | None, limit: int) -> list[Run]:
     if name is None:
         return place.runs.latest(limit)
     slug, slash, lake = name.partition("/")
-    history = place.lake(lake).runs if slash else place.runs
+    is_wrong = lake in place.settings.wrong_lakes  # of which there are runs that failed for that
+    history = History(place.engine, lake) if is_wrong else place.lake(lake).runs if slash else place.runs
     return history.latest(limit, place.sources.get(slug).id)
 
 

@@ -49,7 +49,7 @@ COMMANDS = {
         "look:describe",
         "Show the columns of a table: their types, where in the event they come from, and since when.",
     ),
-    "query": Lazy("ask:query", "Ask the lake in SQL (DuckDB). Tables are called <database>.<table>."),
+    "query": Lazy("ask:query", "Ask the lake in SQL (DuckDB, or Athena). Tables are called <database>.<table>."),
     "runs": Lazy("look:runs", "Show the history of runs, also those under way."),
     "stop": Lazy("users:stop", "Let a run end before its commit, wherever it goes on."),
     "report": Lazy("look:report", "Show the report of a run; of one that is under way, how far it is."),
@@ -63,6 +63,10 @@ COMMANDS = {
     "package": Lazy(
         "emr:package",
         "Build what a cluster needs and upload it, once per version: to the lake for EMR, to a volume for Databricks.",
+    ),
+    "parity": Lazy(
+        "parity:parity",
+        "Compare a lake that Segment wrote with this one: rows, messages and cells; exit code 1 if rows are missing.",
     ),
     "verify": Lazy("verify:verify", "Recount the raw archive against the lake; exit code 1 if anything differs."),
     "restore": Lazy(

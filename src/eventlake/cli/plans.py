@@ -1,6 +1,5 @@
 """`eventlake plan`: what events sources are to send, and what becomes of those that are otherwise."""
 
-import getpass
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -27,7 +26,7 @@ Name = Annotated[str, typer.Argument(metavar="PLAN", help="The plan's name or id
 Slug = Annotated[str, typer.Argument(metavar="SOURCE", help="The source's slug.")]
 From = Annotated[str | None, typer.Option("--from", metavar="TIME", help="Events received from this time (UTC).")]
 To = Annotated[str | None, typer.Option("--to", metavar="TIME", help="Up to, not including, this time.")]
-Most = Annotated[int, typer.Option("--events", min=1, metavar="N", help="At most so many, the newest first.")]
+Most = Annotated[int, typer.Option("--events", min=1, metavar="N", help="At most so many, of the last days first.")]
 
 
 @app.command("import")
@@ -40,7 +39,7 @@ def import_(
     Example: eventlake plan import shop-plan.json
     """
     plan = library.read_plan(file, name)
-    saved = _plans().save(plan, getpass.getuser())
+    saved = state.changes().rules.save_plan(plan)
     output.say(f"{plan.name}: version {saved.version}, {count(len(plan.rules), 'rule')}")
     _tell_doubts(plan)
 
@@ -168,16 +167,14 @@ def infer(
 @app.command()
 def connect(name: Name, source: Slug) -> None:
     """Give a source a plan, in place of the one it has. Until `plan enforce` says otherwise, everything gets in."""
-    place = state.workspace()
-    place.plans.connect(name, place.sources.get(source).id)
-    output.say(f"{source} has the plan {place.plans.get(name).name}")
+    state.changes().rules.connect_plan(name, source)
+    output.say(f"{source} has the plan {_plans().get(name).name}")
 
 
 @app.command()
 def disconnect(source: Slug) -> None:
     """Take the plan of a source away; what it blocked comes with a replay."""
-    place = state.workspace()
-    place.plans.disconnect(place.sources.get(source).id)
+    state.changes().rules.disconnect_plan(source)
     output.say(f"{source} has no plan")
 
 
@@ -191,13 +188,11 @@ def enforce(
 
     Example: eventlake plan enforce web track.allowUnplannedEvents=false track.commonEventOnViolations=BLOCK
     """
-    place = state.workspace()
-    source_id = place.sources.get(source).id
-    given = assignments(changes or [])
-    for key in ("forwardingViolationsTo", "forwardingBlockedEventsTo"):
-        if given.get(key):
-            given[key] = place.sources.get(given[key]).id
-    found = place.plans.enforce(source_id, given) if given else place.plans.of_source(source_id)[1]
+    if given := assignments(changes or []):
+        found = state.changes().rules.enforce(source, given)
+    else:
+        place = state.workspace()
+        found = place.plans.of_source(place.sources.get(source).id)[1]
     told: dict[str, Any] = msgspec.to_builtins(found)
     if as_json:
         output.print_json(told)
@@ -224,7 +219,7 @@ def release(
 @app.command()
 def delete(name: Name) -> None:
     """Forget a plan and all its versions; no source may have it."""
-    _plans().delete(name)
+    state.changes().rules.delete_plan(name)
     output.say(f"{name} is forgotten")
 
 

@@ -13,6 +13,8 @@ def show_report(name: str, lines: list[dict[str, Any]]) -> None:
     if head["status"] == "failed":
         output.talk.print(f"{name}: run {head['run_id']} failed ({head['error_code']})", style="bold red")
         output.talk.print(output.printable(head["error"]))
+        if "fix" in head:  # not in reports of earlier versions
+            output.talk.print(output.printable(f"Fix: {head['fix']}"))
         return
     retyped = [
         f"{table['table_name']}.{column} is {kind} now"

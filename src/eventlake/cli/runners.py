@@ -19,6 +19,7 @@ def surroundings(place: Lake) -> Surroundings:
     return Surroundings(
         place.storage,
         place.archive,
+        place.workspace.all_annexes,
         place.folders.stage,
         place.settings.aws.options,
         place.settings.azure.options,
@@ -36,8 +37,8 @@ class Runners(library.Runners):
         super().__init__(place, surroundings, transient=transient)
 
     @contextmanager
-    def of(self, name: str) -> Iterator[Runner]:
+    def of(self, name: str, cluster_id: str = "") -> Iterator[Runner]:
         if self._workspace.lake(name).settings.runner.kind != "spark":  # without this only Ctrl-C would
             signal.signal(signal.SIGTERM, signal.default_int_handler)
-        with super().of(name) as runner:
+        with super().of(name, cluster_id) as runner:
             yield runner

@@ -13,6 +13,8 @@ from typing import Annotated
 import typer
 
 from eventlake.cli import output, state
+from eventlake.cli.collect import PublicUrl, RequestsPerSecond, Strict, TrustedProxies
+from eventlake.collector.addresses import checked_url
 from eventlake.collector.options import Options
 from eventlake.errors import EventLakeError, InvalidSettingsError, SetupError
 from eventlake.library.workspace import Workspace
@@ -46,6 +48,10 @@ def serve(
     collector_host: Annotated[str, typer.Option(help="Address that the collector listens on.")] = _COLLECTOR.host,
     collector_port: Annotated[int, typer.Option(min=0, max=65535, help="Port of the collector.")] = _COLLECTOR.port,
     workers: Annotated[int, typer.Option(min=1, max=256, help="Processes of the collector.")] = 1,
+    strict: Strict = False,
+    requests_per_second: RequestsPerSecond = _COLLECTOR.requests_per_second,
+    trusted_proxies: TrustedProxies = _COLLECTOR.trusted_proxies,
+    public_url: PublicUrl = _COLLECTOR.public_url,
     parallel: Parallel = 2,
     collect: Annotated[bool, typer.Option("--collect/--no-collect", help="Run a collector.")] = True,
     schedule: Annotated[bool, typer.Option("--schedule/--no-schedule", help="Run a scheduler.")] = True,
@@ -70,11 +76,13 @@ def serve(
             _refuse_if_taken(at, wanted)
     _name_console(host, port, encrypted=bool(tls_cert))
     place = state.workspace()
-    url = collector_url or f"http://{_reached(collector_host)}:{collector_port}"
+    public_url = checked_url(public_url) if public_url else ""
+    url = collector_url or public_url or f"http://{_reached(collector_host)}:{collector_port}"
     parts: dict[str, list[str]] = {}
     if collect:
         where = ["--host", collector_host, "--port", str(collector_port), "--workers", str(workers)]
-        parts["collector"] = ["collect", *where]
+        limits = ["--requests-per-second", str(requests_per_second), "--trusted-proxies", str(trusted_proxies)]
+        parts["collector"] = ["collect", *where, *limits, "--public-url", public_url, *(["--strict"] if strict else [])]
     if schedule:
         parts["scheduler"] = ["schedule", "--parallel", str(parallel)]
     if console:
@@ -100,12 +108,13 @@ def schedule(parallel: Parallel = 2) -> None:
     from eventlake.schedule.scheduler import Scheduler  # noqa: PLC0415 - as all of it that takes time to load
 
     end_with_parent()
-    if PARENT in os.environ:  # beside a collector, to which runs give way: what apps send cannot wait
+    is_served = PARENT in os.environ  # beside a collector, to which runs give way: what apps send cannot wait
+    if is_served:
         os.nice(_GIVES_WAY)
-    place = _opened()
+    place = _opened(gives_way=is_served)
     stop = _stopped_by_signals()
     scheduler = Scheduler(place, parallel=parallel, tell=_say)
-    threading.Thread(target=_tell_people, args=(place, stop), daemon=True).start()
+    threading.Thread(target=tell_people, args=(place, stop), daemon=True).start()
     _say(f"Scheduling with {parallel} runs at a time. Stop with Ctrl-C.")
     scheduler.run(stop)
     _say("Stopped. What was not finished is made up for by the next start.")
@@ -136,7 +145,13 @@ def console(
     place = _opened()
     is_encrypted = bool(tls_cert) or behind_tls_proxy
     hosts = frozenset({host.lower()})
-    app = create_app(place, hosts=hosts, is_encrypted=is_encrypted, collector_url=collector_url.rstrip("/"))
+    app = create_app(
+        place,
+        hosts=hosts,
+        is_encrypted=is_encrypted,
+        collector_url=collector_url.rstrip("/"),
+        trusted_proxies=int(behind_tls_proxy),
+    )
 
     class Server(uvicorn.Server):
         async def startup(self, sockets: object = None) -> None:
@@ -198,24 +213,24 @@ def _reached(host: str) -> str:
     return f"[{host}]" if ":" in host else host
 
 
-def _tell_people(place: Workspace, stop: threading.Event) -> None:
+def tell_people(place: Workspace, stop: threading.Event, *, every: float = _ALERTS_EVERY) -> None:
     """Look for what people should be told, and tell them; in a thread of its own, as mail servers take their time."""
     from eventlake.alerts.watch import Watch  # noqa: PLC0415
 
     watch = Watch(place)
-    while not stop.wait(_ALERTS_EVERY):
-        try:
-            watch.look()
-            watch.deliver()
-        except EventLakeError as error:
-            _say(f"cannot look for alerts: {error.problem}; trying again")
-        except Exception as error:  # alerts must go on, whatever it is
-            _say(f"looking for alerts met a mistake of eventlake: {type(error).__name__}: {error}")
+    while not stop.wait(every):
+        for attempt, what in ((watch.look, "look for"), (watch.deliver, "deliver")):  # one does without the other
+            try:
+                attempt()
+            except EventLakeError as error:
+                _say(f"cannot {what} alerts: {error.problem}; trying again")
+            except Exception as error:  # alerts must go on, whatever it is
+                _say(f"cannot {what} alerts, by a mistake of eventlake: {type(error).__name__}: {error}")
 
 
-def _opened() -> Workspace:
+def _opened(*, gives_way: bool = False) -> Workspace:
     place = Workspace.open(state.folder())
-    place.keep_spark_log()
+    place.keep_spark_log(gives_way=gives_way)
     state.at_the_end.callback(place.close)
     return place
 

@@ -5,7 +5,7 @@ from typing import Annotated, Any
 import typer
 
 from eventlake.cli import output, state
-from eventlake.cli.connections import SETTINGS_HELP, SUMMARY, assignments, summary
+from eventlake.cli.connections import SETTINGS_HELP, SUMMARY, assignments, summary, tell_small_letters
 from eventlake.cli.state import LakeOption
 from eventlake.control.connections import Connection
 from eventlake.control.sources import Source
@@ -29,7 +29,7 @@ def add(
     as_json: JsonFlag = False,
 ) -> None:
     """Add a source, and connect it to a lake. Its write key is shown once and not stored."""
-    connection, key = state.workspace().connections.add_source(slug, source_id=source_id, name=name, lake=lake)
+    connection, key = state.changes().add_source(slug, source_id=source_id, name=name, lake=lake)
     if as_json:
         output.print_json(_shown(connection.source, connection) | {"write_key": key})
         return
@@ -61,7 +61,9 @@ def set_settings(
     settings: Annotated[list[str], typer.Argument(metavar="KEY=VALUE…", help="Settings to change.")],
     as_json: JsonFlag = False,
 ) -> None:
-    connection = state.workspace().connections.change(f"{slug}/{DEFAULT_LAKE}", assignments(settings))
+    changes = assignments(settings)
+    connection = state.changes().set_settings(f"{slug}/{DEFAULT_LAKE}", changes)
+    tell_small_letters(connection, changes)
     if as_json:
         output.print_json(_shown(connection.source, connection))
     else:
@@ -82,7 +84,7 @@ def list_keys(slug: Slug, as_json: JsonFlag = False) -> None:
 @app.command(name="add-key")
 def add_key(slug: Slug, as_json: JsonFlag = False) -> None:
     """Make another write key for a source; the others stay valid. It is shown once and not stored."""
-    key = state.workspace().sources.add_key(slug)
+    key = state.changes().add_key(slug)
     if as_json:
         output.print_json({"write_key": key})
     else:
@@ -94,14 +96,14 @@ def revoke_key(
     slug: Slug, key: Annotated[str, typer.Argument(metavar="KEY", help="The key, or the beginning of its hash.")]
 ) -> None:
     """Take a write key back. A collector that runs refuses it two seconds later."""
-    revoked = state.workspace().sources.revoke_key(slug, key)
+    revoked = state.changes().revoke_key(slug, key)
     output.talk.print(f"The key {revoked.hash[:12]}… of {slug} is not valid any more.")
 
 
 @app.command()
 def enable(slug: Slug) -> None:
     """Let the collector take events of this source again."""
-    source = state.workspace().sources.enable(slug, True)
+    source = state.changes().enable_source(slug, True)
     output.talk.print(f"{source.slug} is enabled.")
 
 
@@ -112,8 +114,36 @@ def disable(slug: Slug) -> None:
     What is in the raw archive is loaded all the same. To load nothing for a while, and lose nothing, use `eventlake
     connection disable`.
     """
-    source = state.workspace().sources.enable(slug, False)
+    source = state.changes().enable_source(slug, False)
     output.talk.print(f"{source.slug} is disabled: its events are refused. What it has sent stays, and is loaded.")
+
+
+@app.command(name="in-place")
+def in_place(
+    slug: Slug,
+    forget: Annotated[
+        str | None, typer.Option("--forget", metavar="ADDRESS", help="Read no more raw files from here.")
+    ] = None,
+    as_json: JsonFlag = False,
+) -> None:
+    """Show from where raw files of a source are read in place: see `eventlake import --in-place`.
+
+    With --forget, what is in the lake stays; replays carry it over, as with raw files that are gone.
+    """
+    if forget is not None:
+        address = state.changes().forget_place(slug, forget)
+        output.talk.print(output.printable(f"No more raw files of {slug} are read from {address}."))
+        return
+    from eventlake.library.annexes import notes_of  # noqa: PLC0415 - the other commands do without
+
+    notes = notes_of(state.workspace(), slug)
+    if as_json:
+        output.print_json([{"address": note.address, "follow": note.files is None} for note in notes])
+    elif notes:
+        rows = [(one.address, "all, at every sync" if one.files is None else f"{len(one.files):,}") for one in notes]
+        output.table(None, ("raw files in", "files"), rows)
+    else:
+        output.talk.print(f"All raw files of {slug} are in the archive.")
 
 
 def _shown(source: Source, connection: Connection | None) -> dict[str, Any]:

@@ -1,8 +1,10 @@
 """What all commands share: the workspace they work in, and how errors reach the user."""
 
+import getpass
+import os
 import time
-from collections.abc import Callable
-from contextlib import ExitStack
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal, TypeVar
 
@@ -12,6 +14,7 @@ from eventlake.cli import output
 from eventlake.errors import BusyError, EventLakeError, InvalidSettingsError, NotFoundError
 
 if TYPE_CHECKING:
+    from eventlake.library.changes import Changes
     from eventlake.workspace import Lake, Workspace
 
 JsonFlag = Annotated[bool, typer.Option("--json", help="Print JSON for scripts instead of tables.")]
@@ -38,6 +41,25 @@ def workspace() -> "Workspace":
     place = Workspace.open(_folder)
     at_the_end.callback(place.close)
     return place
+
+
+def changes() -> "Changes":
+    """The workspace as one that is changed: every change is noted in the audit log, as one of the console is."""
+    from eventlake.library.changes import Changes  # noqa: PLC0415 - takes its time to load
+    from eventlake.library.workspace import Workspace  # noqa: PLC0415
+
+    place = Workspace.open(_folder)
+    at_the_end.callback(place.close)
+    return Changes(place, who())
+
+
+def who() -> str:
+    """Whom the audit log names."""
+    try:
+        user = getpass.getuser()
+    except (KeyError, OSError):  # a container may run as a number that has no name
+        user = f"user {os.getuid()}"
+    return f"{user} on the command line"
 
 
 LakeOption = Annotated[str, typer.Option("--lake", metavar="LAKE", help="The lake, if it is not the default one.")]
@@ -76,6 +98,31 @@ def patiently(seconds: float, what: str, attempt: Callable[[], Answer]) -> Answe
 
 
 FAILED, MISUSED, PARTLY, BUSY = 1, 2, 3, 4
+
+
+class Attempts:
+    """What is tried for several lakes or connections: one that fails does not hold up the others."""
+
+    def __init__(self, of: int) -> None:
+        self._of = of
+        self.failed: list[EventLakeError] = []
+
+    @contextmanager
+    def one(self, name: str) -> Iterator[None]:
+        """Try it for one of them; that it failed is told at once."""
+        try:
+            yield
+        except EventLakeError as error:
+            self.failed.append(error)
+            if self._of > 1:
+                output.talk.print(output.printable(f"{name}: {error}"), style="red")
+
+    def end(self, *, is_partly: bool = False) -> None:
+        """End the command with what came of them: the first error if there is nothing else, or the code for a part."""
+        if self.failed and len(self.failed) == self._of:
+            raise self.failed[0]
+        if self.failed or is_partly:
+            raise typer.Exit(PARTLY)
 
 
 def exit_code(error: EventLakeError) -> int:

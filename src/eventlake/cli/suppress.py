@@ -1,6 +1,5 @@
 """`eventlake suppress`: people of whom nothing gets into the lake."""
 
-import getpass
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Annotated
@@ -10,7 +9,6 @@ import typer
 
 from eventlake.cli import output, state
 from eventlake.cli.state import JsonFlag
-from eventlake.control.suppressions import ALL_SOURCES
 from eventlake.errors import InvalidSettingsError
 from eventlake.events import instants
 from eventlake.reports.words import count
@@ -23,10 +21,6 @@ By = Annotated[
     typer.Option("--path", metavar="PATH", help="Where events name them: anonymousId, traits.email, …"),
 ]
 Of = Annotated[str | None, typer.Option("--source", metavar="SLUG", help="Only in this source; else in all.")]
-
-
-def _source_id(slug: str | None) -> str:
-    return state.workspace().sources.get(slug).id if slug else ALL_SOURCES
 
 
 @app.command()
@@ -72,7 +66,7 @@ def _of_lines(lines: Iterable[str]) -> Iterator[str]:
 def _tell_added(subjects: Iterable[str], path: str, source: str | None) -> None:
     place = state.workspace()
     with output.talk.status("writing the list…"):
-        added = place.suppressions.add(subjects, path, _source_id(source), by=getpass.getuser())
+        added = state.changes().suppress(subjects, path, source=source)
     output.say(f"{count(added, 'subject')} added; {place.suppressions.count():,} on the list")
     if added:
         output.talk.print("What is in the lake of them goes with `eventlake replay SOURCE`, for all or for a period.")
@@ -85,7 +79,7 @@ def remove(subjects: Subjects, path: By = "userId", source: Of = None) -> None:
     Example: eventlake suppress remove u-4711
     """
     place = state.workspace()
-    removed = place.suppressions.remove(subjects, path, _source_id(source))
+    removed = state.changes().unsuppress(subjects, path, source=source)
     output.say(f"{count(removed, 'subject')} removed; {place.suppressions.count():,} on the list")
 
 

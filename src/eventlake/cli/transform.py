@@ -1,6 +1,5 @@
 """`eventlake transform`: how a source's events are changed before they have tables."""
 
-import getpass
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -31,10 +30,9 @@ def add(source: Slug, file: File) -> None:
 
     Example: eventlake transform add web rename.json
     """
-    place = state.workspace()
-    source_id = place.sources.get(source).id
+    rules = state.changes().rules
     for told in _read(file):
-        made = place.plans.transformations.save(source_id, told, getpass.getuser())
+        made = rules.save_transformation(source, told)
         output.say(f"{made.name}: if {made.if_}")
 
 
@@ -61,7 +59,7 @@ def list_(source: Slug, as_json: JsonFlag = False) -> None:
 @app.command()
 def remove(source: Slug, name: Name) -> None:
     """Remove a transformation; a replay brings events back as they were sent."""
-    output.say(f"{_list().remove(_id(source), name).name} is removed")
+    output.say(f"{state.changes().rules.remove_transformation(source, name).name} is removed")
 
 
 @app.command()
@@ -80,7 +78,7 @@ def disable(source: Slug, name: Name) -> None:
 def preview(
     source: Slug,
     file: File,
-    most: Annotated[int, typer.Option("--events", min=1, metavar="N", help="Look at so many of the newest.")] = 1000,
+    most: Annotated[int, typer.Option("--events", min=1, metavar="N", help="So many, of the last days first.")] = 1000,
     as_json: JsonFlag = False,
 ) -> None:
     """Show what a transformation would make of the last events of a source; nothing is changed.
@@ -111,7 +109,7 @@ def _read(file: Path) -> list[Any]:
 
 def _switch(source: str, name: str, on: bool) -> None:
     found: Transformation = msgspec.structs.replace(_list().get(_id(source), name), enabled=on)
-    _list().save(_id(source), found, getpass.getuser())
+    state.changes().rules.save_transformation(source, found)
     output.say(f"{found.name} is {'on' if on else 'off'}")
 
 

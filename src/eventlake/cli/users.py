@@ -7,7 +7,6 @@ import typer
 from eventlake.cli import output, state
 from eventlake.cli.state import JsonFlag
 from eventlake.control.people import Scope
-from eventlake.errors import InvalidSettingsError
 from eventlake.events import instants
 
 app = typer.Typer(no_args_is_help=True, help="Users: who may sign in to the console.")
@@ -20,9 +19,8 @@ def invite(
     ),
 ) -> None:
     """Print a link by which somebody becomes a user of the console, once, within a day."""
-    place = state.workspace()
-    secret = place.people.invite(role)
-    output.out.print(f"{place.settings.console.url.rstrip('/')}/welcome/{secret}")
+    secret = state.changes().invite(role)
+    output.out.print(f"{state.workspace().settings.console.url.rstrip('/')}/welcome/{secret}")
 
 
 @app.command(name="list")
@@ -43,7 +41,7 @@ def list_users(as_json: JsonFlag = False) -> None:
 @app.command()
 def remove(name: Annotated[str, typer.Argument(metavar="NAME", help="The user.")]) -> None:
     """Let somebody sign in no more; whoever is signed in under this name is signed out."""
-    state.workspace().people.remove(name)
+    state.changes().remove_user(name)
     output.talk.print(output.printable(f"{name} is removed."))
 
 
@@ -54,8 +52,5 @@ def stop(run_id: Annotated[str, typer.Argument(metavar="RUN", help="See `eventla
 
     Example: eventlake stop 1794916800000000000
     """
-    runs = state.workspace().runs
-    runs.line(run_id)
-    if not runs.ask_to_stop(run_id):
-        raise InvalidSettingsError(f"run {run_id} has ended", fix="there is nothing to stop; see `eventlake runs`")
+    state.changes().stop_run(run_id)
     output.talk.print(f"Run {run_id} will stop in a moment.")

@@ -5,13 +5,12 @@ from typing import Annotated
 
 import typer
 
-from eventlake.audit.repair import repair
-from eventlake.audit.verify import Finding
+from eventlake.audit.repair import mended
+from eventlake.audit.verify import Finding, verified_each
 from eventlake.audit.verify import verify as verify_connection
 from eventlake.cli import output, state
 from eventlake.cli.runners import Runners
 from eventlake.cli.state import JsonFlag, WaitOption
-from eventlake.commit.ownership import refuse_unknown
 from eventlake.control.connections import Connection
 from eventlake.reports.words import count
 from eventlake.workspace import Workspace
@@ -28,18 +27,18 @@ def verify(
     """Recount the raw archive against the lake; exit code 1 if anything differs.
 
     Reads every raw file and every data file, and compares them with the catalog, the index of message ids, the books
-    and the reports. What differs is named: which file, which table and hour, how many rows, which messages.
+    and the reports. What differs is named: which file, which table and hour, how many rows, which messages. What
+    cannot be verified, in a lake that cannot be reached say, does not hold up the rest.
     """
     place = state.workspace()
-    connections = place.connections.meant(names)
-    for name in {one.lake for one in connections} if names else place.lakes:
-        refuse_unknown(place.lake(name))
-    findings: list[tuple[str, Finding]] = []
     with Runners(place) as runners:
-        for connection in connections:
-            attempt = partial(_verify, place, connection, runners, mend=mend)
-            found = state.patiently(wait, connection.name, attempt)
-            findings += [(connection.name, finding) for finding in found]
+
+        def attempt(connection: Connection) -> list[Finding]:
+            verify = partial(_verified, place, connection, runners, mend=mend)
+            return state.patiently(wait, connection.name, verify)
+
+        found = verified_each(place, names or (), attempt)
+    findings = [(name, finding) for name, of_one in found.items() for finding in of_one]
     if as_json:
         output.print_json(
             [{"source": name, "kind": f.kind, "where": f.where, "detail": f.detail} for name, f in findings]
@@ -48,17 +47,18 @@ def verify(
         shown = [(name, f.kind, f.where, f.detail) for name, f in findings]
         output.table("What differs", ("source", "kind", "where", "detail"), shown)
     else:
+        connections = place.connections.meant(names)
         files = (file for one in connections for file in place.lake(one.lake).ledger.data_files(one.source.id))
         rows, of = sum(file.rows for file in files), len({one.source.id for one in connections})
         output.out.print(f"Everything agrees: {count(rows, 'row')} of {count(of, 'source')}.")
     if findings:
-        raise typer.Exit(state.FAILED)
+        raise typer.Exit(
+            state.PARTLY if {finding.kind for _, finding in findings} == {"not_verified"} else state.FAILED
+        )
 
 
-def _verify(place: Workspace, connection: Connection, runners: Runners, *, mend: bool) -> list[Finding]:
-    with runners.of(connection.lake) as runner, output.progress() as report:
-        found = verify_connection(place, connection, runner, report)
-        if found and mend:
-            repair(place, connection, found, runner, report)
-            found = verify_connection(place, connection, runner)
-    return found
+def _verified(place: Workspace, connection: Connection, runners: Runners, *, mend: bool) -> list[Finding]:
+    cluster_id = connection.settings.emr_cluster_id
+    with runners.of(connection.lake, cluster_id) as runner, output.progress() as report:
+        how = mended if mend else verify_connection
+        return how(place, connection, runner, report)

@@ -32,10 +32,11 @@ def _failing(found: list[ConnectionStatus]) -> Iterator[Matter]:
         if one.failures and one.last_failed and one.connection.enabled:
             times = "failed" if one.failures == 1 else f"failed {one.failures} times in a row"
             problem = (one.last_failed.notices or ["it was interrupted"])[-1]
+            fix = f"Fix: {one.last_failed.fix}. " if one.last_failed.fix else ""
             yield Matter(
                 "error",
                 f"{one.connection.name} {times}: {problem}",
-                "Nothing is lost: the raw archive has the events, and the next sync that works loads them.",
+                f"{fix}Nothing is lost: the raw archive has the events, and the next sync that works loads them.",
                 f"/runs/{one.last_failed.run_id}",
                 one.connection.full_name,
             )

@@ -3,9 +3,9 @@
 from typing import NamedTuple
 
 from eventlake.control.connections import Connection
+from eventlake.control.due import next_begin
 from eventlake.control.orders import Order
 from eventlake.control.run_lines import STOPPED, RunLine
-from eventlake.schedule.due import next_begin
 from eventlake.workspace import Workspace
 
 
@@ -13,7 +13,7 @@ class ConnectionStatus(NamedTuple):
     connection: Connection
     last: RunLine | None  # the sync that was begun last
     last_finished: RunLine | None
-    last_failed: RunLine | None
+    last_failed: RunLine | None  # if it fails now
     failures: int  # in a row, until now
     running: tuple[RunLine, ...]
     orders: tuple[Order, ...]  # that wait or are being carried out
@@ -37,32 +37,40 @@ class ConnectionStatus(NamedTuple):
 
 def statuses(place: Workspace) -> list[ConnectionStatus]:
     """Of all connections, in the order of their names."""
-    last, finished = place.runs.last_of_each(), place.runs.last_of_each(status="finished")
-    last_failed, failed = place.runs.last_of_each(status="failed"), place.runs.failures_of_each()
+    return _statuses(place, place.connections.all(), None)
+
+
+def status_of(place: Workspace, connection: Connection) -> ConnectionStatus:
+    (found,) = _statuses(place, [connection], [(connection.source.id, connection.lake)])
+    return found
+
+
+def _statuses(
+    place: Workspace, connections: list[Connection], among: list[tuple[str, str]] | None
+) -> list[ConnectionStatus]:
+    last = place.runs.last_of_each(among=among)
+    finished = place.runs.last_of_each(status="finished", among=among)
+    failures = place.runs.failures_of_each(among=among)
+    failing = [key for key, number in failures.items() if number]
+    failed = place.runs.last_of_each(status="failed", among=failing) if failing else {}
     running, orders = place.runs.lines(None, status="running"), place.orders.open()
     now = place.clock.now()
     found = []
-    for connection in place.connections.all():
+    for connection in connections:
         key = (connection.source.id, connection.lake)
-        newest = last.get(key)
-        failures = failed.get(key, 0)
+        newest, in_a_row = last.get(key), failures.get(key, 0)
         found.append(
             ConnectionStatus(
                 connection,
                 newest,
                 finished.get(key),
-                last_failed.get(key),
-                failures,
+                failed.get(key),
+                in_a_row,
                 tuple(run for run in running if (run.source_id, run.lake) == key),
                 tuple(order for order in orders if (order.source_id, order.lake) == key),
-                next_begin(connection.settings.timetable, now, newest, failures=failures)
+                next_begin(connection.settings.timetable, now, newest, failures=in_a_row)
                 if connection.enabled
                 else None,
             )
         )
     return found
-
-
-def status_of(place: Workspace, connection: Connection) -> ConnectionStatus:
-    key = (connection.source.id, connection.lake)
-    return next(one for one in statuses(place) if (one.connection.source.id, one.connection.lake) == key)

@@ -1,5 +1,6 @@
 """Rows that were loaded, day by day, and which tables they went to."""
 
+import time
 from collections import Counter
 from typing import NamedTuple
 
@@ -8,6 +9,8 @@ from eventlake.timetable import DAY
 from eventlake.workspace import Workspace
 
 DAYS = 30
+_REMEMBERED = 300  # answers
+_REMEMBERED_FOR = 300.0  # seconds: a history may be restored
 
 
 class TableShare(NamedTuple):
@@ -24,10 +27,24 @@ class SourceRows(NamedTuple):
     share: float
 
 
-def days(place: Workspace, source_id: str | None = None, *, count: int = DAYS) -> list[tuple[int, int]]:
-    """The beginning of each of the last days, and the rows that syncs loaded on it; today is the last."""
-    today = place.clock.now() // DAY * DAY
-    return rows_by_day(place, today - (count - 1) * DAY, today + DAY, source_id)
+class Days:
+    """Rows by day. What days that are over came to is remembered for some minutes, for who looks again."""
+
+    def __init__(self, place: Workspace) -> None:
+        self._place = place
+        self._known: dict[tuple[str | None, int, int], tuple[float, list[tuple[int, int]]]] = {}
+
+    def of(self, source_id: str | None = None, *, count: int = DAYS) -> list[tuple[int, int]]:
+        """The beginning of each of the last days, and the rows that syncs loaded on it; today is the last."""
+        today = self._place.clock.now() // DAY * DAY
+        yesterday = today - DAY  # a run that was begun then may still go on
+        key = (source_id, count, today)
+        until, over = self._known.get(key, (0.0, []))
+        if until < time.monotonic():
+            over = rows_by_day(self._place, today - (count - 1) * DAY, yesterday, source_id)
+            self._known = dict(list(self._known.items())[-_REMEMBERED:])
+            self._known[key] = (time.monotonic() + _REMEMBERED_FOR, over)
+        return [*over, *rows_by_day(self._place, max(yesterday, today - (count - 1) * DAY), today + DAY, source_id)]
 
 
 def sources_of_day(place: Workspace, day: int) -> list[SourceRows]:

@@ -1,7 +1,7 @@
 """Lines that are not events, and events that were refused: what to look at when numbers are not as expected."""
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import suppress
 from typing import NamedTuple
 
@@ -10,10 +10,13 @@ import pyarrow.parquet as pq
 from eventlake.collector import rejects
 from eventlake.collector.options import Spool
 from eventlake.collector.rejects import Reject
+from eventlake.control.run_lines import RunLine
+from eventlake.control.runs import History, Run
 from eventlake.workspace import Lake, Workspace
 
 MOST = 200
 _FILES = 50
+_REPORTS = 200
 _SHOWN = 2000  # characters of a line
 
 
@@ -35,22 +38,80 @@ class BadLines(NamedTuple):
     looked_at: int
 
 
-def quarantined(
-    lake: Lake, *, source_id: str | None = None, run_id: str | None = None, reason: str | None = None
-) -> BadLines:
-    """The lines of the last runs, or of one run, that are not events."""
+class Wanted(NamedTuple):
+    """Of which runs something is asked; whatever is empty stands for all."""
+
+    source_id: str | None = None
+    lake: str | None = None
+    begun: tuple[int, int] | None = None  # when they began
+
+    def lakes(self, place: Workspace) -> list[Lake]:
+        return [place.lake(self.lake)] if self.lake else list(place.lakes.values())
+
+    def syncs(self, history: History, having: str, limit: int | None = None) -> list[RunLine]:
+        """Those that counted something, newest first."""
+        return history.lines(limit, self.source_id, kinds=("sync",), begun=self.begun, having=having)
+
+
+class Kept(NamedTuple):
+    """How much of something the syncs counted, as their reports tell: for each place and reason."""
+
+    rows: list[tuple[tuple[str, ...], int]]  # most first
+    total: int
+    is_cut: bool  # there are more runs than were looked at
+
+
+def quarantined(place: Workspace, wanted: Wanted, *, run_id: str | None = None, reason: str | None = None) -> BadLines:
+    """The lines of the last runs, or of some, that are not events."""
     shown: list[BadLine] = []
     reasons: Counter[str] = Counter()
-    for one in _read(lake, source_id, run_id):
-        reasons[one.reason] += 1
-        if len(shown) < MOST and reason in (None, one.reason):
-            shown.append(one)
+    for lake in wanted.lakes(place):
+        run_ids = [run_id] if run_id else None
+        if wanted.begun and not run_id:
+            run_ids = [run.run_id for run in wanted.syncs(lake.runs, "quarantined", _FILES)]
+        for one in _read(lake, wanted.source_id, run_ids):
+            reasons[one.reason] += 1
+            if len(shown) < MOST and reason in (None, one.reason):
+                shown.append(one)
     return BadLines(shown, dict(reasons.most_common()), reasons.total())
 
 
-def _read(lake: Lake, source_id: str | None, run_id: str | None) -> Iterator[BadLine]:
+def rescued(place: Workspace, wanted: Wanted) -> Kept:
+    """How many values did not fit: by lake, table and column."""
+
+    def counted(run: Run) -> Iterator[tuple[tuple[str, ...], int]]:
+        for line in (run.report or [])[1:]:
+            for column, number in line.get("rescued", {}).items():
+                yield (run.lake, f"{line['database']}.{line['table_name']}", column), number
+
+    return _kept(place, wanted, "rescued", counted)
+
+
+def blocked(place: Workspace, wanted: Wanted) -> Kept:
+    """How many lines were left out: by lake, source and reason."""
+
+    def counted(run: Run) -> Iterator[tuple[tuple[str, ...], int]]:
+        for reason, number in (run.report or [{}])[0].get("blocked_by", {}).items():
+            yield (run.lake, run.source_id, reason), number
+
+    return _kept(place, wanted, "blocked", counted)
+
+
+def _kept(
+    place: Workspace, wanted: Wanted, what: str, counted: Callable[[Run], Iterator[tuple[tuple[str, ...], int]]]
+) -> Kept:
+    history = place.lake(wanted.lake).runs if wanted.lake else place.runs
+    runs = wanted.syncs(history, what, _REPORTS + 1)
+    counts: Counter[tuple[str, ...]] = Counter()
+    for run in history.with_ids([run.run_id for run in runs[:_REPORTS]]):
+        for key, number in counted(run):
+            counts[key] += number
+    return Kept(counts.most_common(MOST), counts.total(), len(runs) > _REPORTS)
+
+
+def _read(lake: Lake, source_id: str | None, run_ids: list[str] | None) -> Iterator[BadLine]:
     left = 20 * MOST
-    for path in lake.ledger.newest_quarantine_files(_FILES, source_id=source_id, run_id=run_id):
+    for path in lake.ledger.newest_quarantine_files(_FILES, source_id=source_id, run_ids=run_ids):
         of = dict(part.partition("=")[::2] for part in path.split("/") if "=" in part)
         with suppress(FileNotFoundError), lake.storage.open_input(path) as source:
             for batch in pq.ParquetFile(source).iter_batches(1000):

@@ -88,7 +88,7 @@ def opened(lake: Lake, name: str) -> Opened:
         if (one.database, one.name) == (database, table):
             owner = lake.workspace.connections.of_table(lake.name, one.source_id)
             return Opened(lake, one, owner, lake.catalog.history(database, table))
-    raise NotFoundError(f"there is no table {name!r}", fix="see `eventlake tables`")
+    raise NotFoundError(f"there is no table {name!r}", fix="see the list of tables")
 
 
 def values(found: Opened) -> Looked:

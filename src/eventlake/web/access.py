@@ -10,6 +10,7 @@ from eventlake.errors import EventLakeError
 from eventlake.library.changes import Changes
 from eventlake.library.workspace import Workspace
 from eventlake.status.events import LastEvents
+from eventlake.status.health import Days
 
 COOKIE = "eventlake_session"
 CSRF_FIELD = "csrf"
@@ -18,8 +19,10 @@ CSRF_FIELD = "csrf"
 class Actor(NamedTuple):
     """Who asks."""
 
-    name: str
+    name: str  # as the audit log has it
     scope: Scope
+    user: str  # who they are, or whose token it is
+    key: str  # by which requests are counted: a name is not that of one token only
     csrf: str = ""  # what a form of this session must bring back
 
 
@@ -40,8 +43,8 @@ class TooManyError(EventLakeError):
 
     code = "too_many_requests"
 
-    def __init__(self, seconds: int) -> None:
-        super().__init__(f"too many requests: come again in {seconds} s", fix="ask less often")
+    def __init__(self, seconds: int, problem: str = "too many requests", *, fix: str = "ask less often") -> None:
+        super().__init__(f"{problem}: come again in {seconds} s", fix=fix)
         self.seconds = seconds
 
 
@@ -61,8 +64,18 @@ def last_events_of(request: Request) -> LastEvents:
 Seen = Annotated[LastEvents, Depends(last_events_of)]
 
 
+def days_of(request: Request) -> Days:
+    found: Days = request.app.state.days
+    return found
+
+
+Counted = Annotated[Days, Depends(days_of)]
+
+
 def address_of(request: Request) -> str:
-    return request.client.host if request.client else ""
+    """Where a request came from, as the proxy that is trusted saw it, if there is one."""
+    seen: str | None = request.app.state.addresses.client(request.scope)
+    return seen or ""
 
 
 def limited(request: Request, who: str) -> None:
@@ -89,9 +102,11 @@ def bearer(request: Request, place: Place) -> Actor:
     if scheme.lower() == "bearer" and secret:
         token = place.people.token(secret.strip())
         if token is not None:
-            limited(request, f"token {token.id}")
-            return Actor(f"token {token.name}", token.scope)
+            key = f"token {token.id}"
+            limited(request, key)
+            return Actor(f"token {token.name}", token.scope, token.made_by, key)
     elif request.method == "GET" and (found := signed_in(request, place)):
+        limited(request, found.key)
         return found._replace(scope=Scope.READ)
     limited(request, f"address {address_of(request)}")
     raise AnonymousError("no token, or one that is not known", fix="send Authorization: Bearer TOKEN")
@@ -101,7 +116,10 @@ def signed_in(request: Request, place: Workspace) -> Actor | None:
     """The user of a session, if there is one."""
     secret = request.cookies.get(COOKIE)
     session = place.people.session(secret) if secret else None
-    return Actor(session.user.name, session.user.role, session.csrf) if session else None
+    if session is None:
+        return None
+    name = session.user.name
+    return Actor(name, session.user.role, name, f"user {name}", session.csrf)
 
 
 Bearer = Annotated[Actor, Depends(bearer)]
@@ -119,18 +137,24 @@ def reader(actor: Bearer) -> Actor:
     return _refuse_unless(actor, Scope.READ)
 
 
+def changes_of(actor: Actor, place: Workspace, needed: Scope) -> Changes:
+    """What somebody changes, who may change it."""
+    _refuse_unless(actor, needed)
+    return Changes(place, actor.name, owner=actor.user)
+
+
 def operator(actor: Bearer, place: Place) -> Changes:
-    return Changes(place, _refuse_unless(actor, Scope.OPERATE).name)
+    return changes_of(actor, place, Scope.OPERATE)
 
 
 def admin(actor: Bearer, place: Place) -> Changes:
-    return Changes(place, _refuse_unless(actor, Scope.ADMIN).name)
+    return changes_of(actor, place, Scope.ADMIN)
 
 
 def admin_looks(actor: Bearer) -> Actor:
     return _refuse_unless(actor, Scope.ADMIN)
 
 
+Reader = Annotated[Actor, Depends(reader)]
 Operator = Annotated[Changes, Depends(operator)]
 Admin = Annotated[Changes, Depends(admin)]
-refuse_unless = _refuse_unless

@@ -1,6 +1,7 @@
 """The console and the HTTP API as one ASGI application. It holds no rules: what it shows and does is the library's."""
 
 import threading
+from collections import Counter
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
 from typing import Any
@@ -10,9 +11,11 @@ from fastapi import FastAPI, Request
 from fastapi.exceptions import RequestValidationError
 from fastapi.responses import JSONResponse, Response
 from fastapi.staticfiles import StaticFiles
+from sqlalchemy.exc import DataError
 from starlette.exceptions import HTTPException
 
 from eventlake import __version__
+from eventlake.collector.addresses import Addresses
 from eventlake.collector.rate import RateLimit
 from eventlake.control.people import SignInRefusedError
 from eventlake.errors import (
@@ -27,18 +30,33 @@ from eventlake.errors import (
 )
 from eventlake.library.workspace import Workspace
 from eventlake.status.events import LastEvents
+from eventlake.status.health import Days
 from eventlake.web.access import AnonymousError, ForbiddenError, TooManyError, signed_in
-from eventlake.web.api import connections, overview, people, privacy, runs, sources, tables
+from eventlake.web.api import (
+    connections,
+    overview,
+    people,
+    plans,
+    privacy,
+    runs,
+    sources,
+    tables,
+    transformations,
+    violations,
+)
 from eventlake.web.api.models import Problem
+from eventlake.web.checks import Checks
 from eventlake.web.guard import Guard
+from eventlake.web.pages import alerts, home, quality, rules, session, settings
 from eventlake.web.pages import connections as connection_pages
-from eventlake.web.pages import home, quality, session, settings
+from eventlake.web.pages import plans as plan_pages
 from eventlake.web.pages import privacy as privacy_pages
 from eventlake.web.pages import runs as run_pages
 from eventlake.web.pages import sources as source_pages
 from eventlake.web.pages import tables as table_pages
 from eventlake.web.pages.form import NotSignedInError
 from eventlake.web.pages.render import page
+from eventlake.web.shown_once import ShownOnce
 
 _SIGN_INS_PER_SECOND = 2.0  # of one address
 REQUESTS_PER_SECOND = 50.0  # of one user, token or address
@@ -69,8 +87,11 @@ _ANSWERS: dict[int | str, dict[str, Any]] = {
         (503, "Something does not answer now."),
     )
 }
-API = (overview, sources, connections, runs, tables, privacy, people)
-_PAGES = (session, home, source_pages, connection_pages, run_pages, table_pages, quality, privacy_pages, settings)
+API = (overview, sources, connections, runs, tables, plans, violations, transformations, privacy, people)
+_PAGES = (
+    *(session, home, source_pages, rules, connection_pages, run_pages, table_pages),
+    *(plan_pages, quality, privacy_pages, alerts, settings),
+)
 
 
 def create_app(
@@ -80,6 +101,7 @@ def create_app(
     is_encrypted: bool = False,
     collector_url: str = "http://127.0.0.1:8020",
     requests_per_second: float = REQUESTS_PER_SECOND,
+    trusted_proxies: int = 0,
 ) -> Guard:
     """The application for a workspace; `is_encrypted` if browsers reach it by https."""
     app = FastAPI(
@@ -96,7 +118,11 @@ def create_app(
     app.state.limit = RateLimit(requests_per_second)
     app.state.sign_in_limit = RateLimit(min(requests_per_second, _SIGN_INS_PER_SECOND))
     app.state.last_events = LastEvents(place)
-    app.state.streams = set()
+    app.state.days = Days(place)
+    app.state.streams = Counter()
+    app.state.shown_once = ShownOnce()
+    app.state.checks = Checks(place)
+    app.state.addresses = Addresses(trusted_proxies)
     app.state.is_encrypted = is_encrypted
     app.state.collector_url = collector_url
     for module in API:
@@ -107,13 +133,15 @@ def create_app(
     app.add_exception_handler(EventLakeError, _explained)
     app.add_exception_handler(RequestValidationError, _invalid)
     app.add_exception_handler(HTTPException, _no_such_page)
+    app.add_exception_handler(UnicodeEncodeError, _not_text)
+    app.add_exception_handler(DataError, _not_text)
     public = urlsplit(place.settings.console.url).hostname or ""
     return Guard(app, hosts=_LOOPBACK | hosts | {public.lower()}, is_encrypted=is_encrypted)
 
 
 @asynccontextmanager
 async def _alive(app: FastAPI) -> AsyncIterator[None]:
-    """Say that a console is running, as long as it is."""
+    """Say that a console is running, as long as it is; what it has begun ends with it."""
     place: Workspace = app.state.place
     ended = threading.Event()
 
@@ -131,14 +159,15 @@ async def _alive(app: FastAPI) -> AsyncIterator[None]:
         yield
     finally:
         ended.set()
+        app.state.checks.close()
         thread.join()
 
 
 def _explained(request: Request, error: Exception) -> Response:
     assert isinstance(error, EventLakeError)  # noqa: S101 - it is registered for these only
     status = next((number for kind, number in _STATUS if isinstance(error, kind)), 500)
-    headers = {"retry-after": str(error.seconds)} if isinstance(error, TooManyError) else {}
     if _is_api(request):
+        headers = {"retry-after": str(error.seconds)} if isinstance(error, TooManyError) else {}
         fields = error.fields if isinstance(error, InvalidSettingsError) else {}
         told = Problem(code=error.code, problem=error.problem, fix=error.fix, fields=fields)
         return JSONResponse(told.model_dump(), status, headers=headers)
@@ -147,9 +176,7 @@ def _explained(request: Request, error: Exception) -> Response:
             return Response(status_code=401, headers={"hx-redirect": "/sign-in"})
         onward = request.url.path if request.method == "GET" else "/"
         return Response(status_code=303, headers={"location": f"/sign-in?next={quote(onward)}"})
-    answer = page(request, "message.html", _viewer(request), status=status, problem=error, title="That did not work")
-    answer.headers.update(headers)
-    return answer
+    return page(request, "message.html", _viewer(request), status=status, problem=error, title="That did not work")
 
 
 def _invalid(request: Request, error: Exception) -> Response:
@@ -157,6 +184,13 @@ def _invalid(request: Request, error: Exception) -> Response:
     fields = {".".join(str(part) for part in one["loc"][1:]): str(one["msg"]) for one in error.errors()}
     words = "; ".join(f"{name}: {what}" if name else what for name, what in fields.items())
     return _explained(request, InvalidSettingsError(words, fix="correct what was given", fields=fields))
+
+
+def _not_text(request: Request, error: Exception) -> Response:
+    """JSON can write half of a character, which nothing can store, and one that PostgreSQL does not."""
+    half = "half of a character (a lone surrogate) is not text"
+    what = half if isinstance(error, UnicodeEncodeError) else "the database does not take this text"
+    return _explained(request, InvalidSettingsError(what, fix="send whole characters, and not the character NUL"))
 
 
 def _no_such_page(request: Request, error: Exception) -> Response:

@@ -13,6 +13,8 @@ import pyarrow.compute as pc
 from eventlake.errors import InvalidSettingsError
 from eventlake.library.workspace import Workspace
 from eventlake.query import query
+from eventlake.query.fixes import OVER_HTTP
+from eventlake.web.turns import turn
 
 SECONDS = 30.0
 MEMORY = "2GB"
@@ -22,8 +24,9 @@ _EXACT = 2**53
 def ask(place: Workspace, sql: str, lake: str, limit: int) -> tuple[pa.Table, bool]:
     """The first rows that a query gives, and whether there are more."""
     if not sql.strip():
-        raise InvalidSettingsError("there is no query", fix="for example: select count(*) from web.page")
-    rows = query(place.lake(lake), sql, timeout=SECONDS, memory=MEMORY, most_rows=limit + 1)
+        raise InvalidSettingsError("there is no query", fix=OVER_HTTP.empty)
+    with turn():
+        rows = query(place.lake(lake), sql, timeout=SECONDS, memory=MEMORY, most_rows=limit + 1, fixes=OVER_HTTP)
     return rows.slice(0, limit), rows.num_rows > limit
 
 

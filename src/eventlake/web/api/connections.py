@@ -2,16 +2,17 @@
 
 from typing import Annotated
 
-from fastapi import APIRouter, Depends, Query
+from fastapi import APIRouter, Depends, Query, Request
 
 from eventlake.control.connections import Connection
-from eventlake.errors import InvalidSettingsError
+from eventlake.errors import InvalidSettingsError, NotFoundError
 from eventlake.events import instants
 from eventlake.library.workspace import Workspace
 from eventlake.status import replay_size
 from eventlake.status.connections import status_of, statuses
 from eventlake.web.access import Admin, Operator, Place, reader
 from eventlake.web.api.models import (
+    CheckOut,
     ConnectionChange,
     ConnectionOut,
     LakeOut,
@@ -21,6 +22,7 @@ from eventlake.web.api.models import (
     ReplaySize,
     settings_given,
 )
+from eventlake.web.checks import checks_of
 
 router = APIRouter(tags=["connections"])
 looking = [Depends(reader)]
@@ -97,6 +99,21 @@ def order_replay(source: str, lake: str, wanted: NewReplay, changes: Operator, p
     start, stop = _micros(wanted.start), _micros(wanted.stop)
     order = changes.order_replay(f"{source}/{lake}", start, stop, wanted.events, resume=wanted.resume)
     return _ordered(place, order.id)
+
+
+@router.post("/connections/{source}/{lake}/checks", status_code=202)
+def begin_check(source: str, lake: str, _: Operator, place: Place, request: Request) -> CheckOut:
+    """Try everything that a sync of it needs, one step after the other; what is written to try it is deleted."""
+    return CheckOut.of(checks_of(request).begin(place.connections.get(f"{source}/{lake}")))
+
+
+@router.get("/connections/{source}/{lake}/checks", dependencies=looking)
+def get_check(source: str, lake: str, place: Place, request: Request) -> CheckOut:
+    """The last test of it, also while it goes on."""
+    found = checks_of(request).of(place.connections.get(f"{source}/{lake}"))
+    if found is None:
+        raise NotFoundError(f"{source}/{lake} was not tested since the console was started", fix="POST here first")
+    return CheckOut.of(found)
 
 
 @router.get("/connections/{source}/{lake}/replay-size", dependencies=looking)

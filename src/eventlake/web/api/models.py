@@ -8,7 +8,7 @@ from eventlake.control.orders import Order
 from eventlake.control.run_lines import RunLine
 from eventlake.events import instants
 from eventlake.status.connections import ConnectionStatus
-from eventlake.status.events import SeenEvent
+from eventlake.web.checks import Check
 
 MOMENT = Annotated[str, Field(description="UTC, as 2026-11-17T12:00:00Z.", examples=["2026-11-17T12:00:00Z"])]
 Slug = Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9_-]{0,99}$", examples=["web"])]
@@ -61,40 +61,6 @@ class WriteKeyOut(Model):
     write_key: str = Field(description="Shown once; it cannot be shown again.")
 
 
-class EventOut(Model):
-    received_at: MOMENT | None
-    outcome: Literal["refused", "accepted", "archived", "loaded"]
-    detail: str
-    type: str
-    name: str
-    message_id: str
-    table: str
-    run_id: str
-    text: str
-
-    @classmethod
-    def of(cls, one: SeenEvent) -> "EventOut":
-        return cls(
-            received_at=moment(one.received) if one.received else None,
-            outcome=one.outcome,
-            detail=one.detail,
-            type=one.kind,
-            name=one.name,
-            message_id=one.message_id,
-            table=one.table,
-            run_id=one.run_id,
-            text=one.text,
-        )
-
-
-class RejectOut(Model):
-    time: str
-    source: str | None
-    code: str
-    message: str
-    sample: str
-
-
 class LakeOut(Model):
     name: str
     root: str
@@ -124,6 +90,7 @@ class RunOut(Model):
     quarantined: int | None
     rescued: int | None
     error_code: str | None
+    fix: str | None = Field(description="What to do about the error.")
     notices: list[str]
 
     @classmethod
@@ -143,6 +110,7 @@ class RunOut(Model):
             started_at=instants.to_text(run.started_at),
             finished_at=moment(run.finished_at),
             error_code=run.error_code,
+            fix=run.fix,
             notices=run.notices or [],
         )
 
@@ -284,3 +252,22 @@ def _text(value: Value) -> str:
     if value is None:
         return "none"
     return str(value).lower() if isinstance(value, bool) else str(value)
+
+
+class CheckStepOut(Model):
+    step: str
+    status: Literal["passed", "failed", "skipped"]
+    detail: str
+    fix: str
+
+
+class CheckOut(Model):
+    status: Literal["running", "passed", "failed"]
+    steps: list[CheckStepOut] = Field(description="Those that have ended.")
+    waiting: list[str] = Field(description="Those that have not; the first is being tried.")
+
+    @classmethod
+    def of(cls, check: Check) -> "CheckOut":
+        status = "running" if not check.is_over else "passed" if check.has_passed else "failed"
+        steps = [CheckStepOut(**{name: step[name] for name in CheckStepOut.model_fields}) for step in check.steps]
+        return cls(status=status, steps=steps, waiting=check.waiting)

@@ -9,7 +9,7 @@ from eventlake.events import instants
 from eventlake.status import attention, funnel, health
 from eventlake.status.connections import statuses
 from eventlake.timetable import DAY
-from eventlake.web.access import Place, reader
+from eventlake.web.access import Counted, Place, reader
 from eventlake.web.api.models import DayOut, FunnelOut, HealthOut, PartOut
 
 router = APIRouter(tags=["overview"])
@@ -40,9 +40,9 @@ def get_funnel(place: Place, source: Source = None, days: Annotated[int, Query(g
 
 @router.get("/rows-by-day", dependencies=looking)
 def get_days(
-    place: Place, source: Source = None, days: Annotated[int, Query(ge=1, le=365)] = health.DAYS
+    place: Place, counted: Counted, source: Source = None, days: Annotated[int, Query(ge=1, le=365)] = health.DAYS
 ) -> list[DayOut]:
     """Rows that syncs loaded on each of the last days."""
     source_id = place.sources.get(source).id if source else None
-    found = health.days(place, source_id, count=days)
+    found = counted.of(source_id, count=days)
     return [DayOut(day=instants.to_text(day)[:10], rows=number) for day, number in found]

@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+from collections import Counter
 from collections.abc import AsyncIterator
 from typing import Annotated, Any, Literal
 
@@ -10,14 +11,15 @@ from fastapi.responses import StreamingResponse
 
 from eventlake.errors import EventLakeError, NotFoundError
 from eventlake.library.workspace import Workspace
-from eventlake.web.access import Operator, Place, TooManyError, reader
+from eventlake.web.access import Operator, Place, Reader, TooManyError, reader
 from eventlake.web.api.models import OrderOut, RunOut
 
 router = APIRouter(tags=["runs"])
 looking = [Depends(reader)]
 
 LOOK_EVERY = 0.5  # seconds
-MOST_STREAMS = 50
+_MOST_STREAMS = 200
+MOST_STREAMS_OF_ONE = 20  # user or token
 _STREAM_SECONDS = 3600
 
 
@@ -62,25 +64,25 @@ def stop_run(run_id: str, changes: Operator, place: Place) -> RunOut:
 
 @router.get(
     "/runs/{run_id}/progress",
-    dependencies=looking,
     response_class=StreamingResponse,
     responses={200: {"content": {"text/event-stream": {"schema": {"type": "string"}}}}},
 )
-async def follow_run(run_id: str, place: Place, request: Request) -> StreamingResponse:
+async def follow_run(run_id: str, place: Place, request: Request, actor: Reader) -> StreamingResponse:
     """Server-sent events with the run as it goes on, until it has ended."""
     slugs = await asyncio.to_thread(_slugs, place)
     await asyncio.to_thread(place.runs.line, run_id)  # one that is not there is told as such
-    streams: set[object] = request.app.state.streams
-    if len(streams) >= MOST_STREAMS:
-        raise TooManyError(10)
+    streams: Counter[str] = request.app.state.streams  # which are open, by whose they are
+    if streams[actor.key] >= MOST_STREAMS_OF_ONE or streams.total() >= _MOST_STREAMS:
+        raise TooManyError(10, "too many runs are followed at once")
     headers = {"cache-control": "no-store", "x-accel-buffering": "no"}
-    told = _progress(place, run_id, slugs, streams)
+    told = _progress(place, run_id, slugs, streams, actor.key)
     return StreamingResponse(told, media_type="text/event-stream", headers=headers)
 
 
-async def _progress(place: Workspace, run_id: str, slugs: dict[str, str], streams: set[object]) -> AsyncIterator[str]:
-    me = object()
-    streams.add(me)
+async def _progress(
+    place: Workspace, run_id: str, slugs: dict[str, str], streams: Counter[str], whose: str
+) -> AsyncIterator[str]:
+    streams[whose] += 1
     try:
         last = ""
         for _ in range(round(_STREAM_SECONDS / LOOK_EVERY)):
@@ -96,7 +98,9 @@ async def _progress(place: Workspace, run_id: str, slugs: dict[str, str], stream
                 return
             await asyncio.sleep(LOOK_EVERY)
     finally:
-        streams.discard(me)
+        streams[whose] -= 1
+        if not streams[whose]:
+            del streams[whose]
 
 
 @router.get("/orders", dependencies=looking)

@@ -6,11 +6,10 @@ from eventlake.control.sources import Source
 from eventlake.events import instants
 from eventlake.status import quality
 from eventlake.web.access import Admin, Place, Seen, reader
+from eventlake.web.api.event_models import EventOut, RejectOut
 from eventlake.web.api.models import (
-    EventOut,
     KeyOut,
     NewSource,
-    RejectOut,
     SourceOut,
     SourceWithKey,
     Switch,

@@ -7,6 +7,7 @@ from fastapi import APIRouter, Depends, Query
 from eventlake.events import instants
 from eventlake.status import quality, tables
 from eventlake.status.listing import listed
+from eventlake.status.quality import Wanted
 from eventlake.web import rows
 from eventlake.web.access import Operator, Place, reader
 from eventlake.web.api.models import OrderOut, moment
@@ -23,6 +24,7 @@ from eventlake.web.api.table_models import (
     TableOut,
     TablePage,
 )
+from eventlake.web.turns import turn
 
 router = APIRouter(tags=["tables"])
 looking = [Depends(reader)]
@@ -80,14 +82,17 @@ def get_history(lake: str, name: str, place: Place) -> list[SchemaChangeOut]:
 @router.get("/tables/{lake}/{name}/rescued", dependencies=looking)
 def get_rescued(lake: str, name: str, place: Place) -> list[MisfitOut]:
     """Values that did not fit their columns, by column and reason, among the newest rows."""
-    return [MisfitOut(**one._asdict()) for one in tables.misfits(tables.opened(place.lake(lake), name))]
+    found = tables.opened(place.lake(lake), name)
+    with turn():
+        return [MisfitOut(**one._asdict()) for one in tables.misfits(found)]
 
 
 @router.post("/tables/{lake}/{name}/retype-preview", dependencies=looking)
 def preview_retype(lake: str, name: str, wanted: RetypeRequest, place: Place) -> PreviewOut:
     """What another type would bring in, and what would lose its cell."""
     found = tables.opened(place.lake(lake), name)
-    return PreviewOut(**tables.preview(found, wanted.column, wanted.type)._asdict())
+    with turn():
+        return PreviewOut(**tables.preview(found, wanted.column, wanted.type)._asdict())
 
 
 @router.post("/tables/{lake}/{name}/retypes", status_code=202)
@@ -120,7 +125,7 @@ def list_quarantine(
     """Lines that are not events, of the last runs or of one."""
     slugs = place.sources.slugs()
     source_id = place.sources.get(source).id if source else None
-    found = quality.quarantined(place.lake(lake), source_id=source_id, run_id=run, reason=reason)
+    found = quality.quarantined(place, Wanted(source_id, lake), run_id=run, reason=reason)
     return [
         BadLineOut(
             **{key: value for key, value in one._asdict().items() if key != "source_id"},

@@ -1,8 +1,5 @@
 """Connections: how each is, its settings, and what can be done with it."""
 
-import json
-import subprocess
-import sys
 from typing import Any
 
 from fastapi import APIRouter, Request
@@ -17,13 +14,13 @@ from eventlake.status import replay_size
 from eventlake.status.connections import status_of, statuses
 from eventlake.status.listing import listed
 from eventlake.sync import requests
-from eventlake.web.access import Actor, Place
+from eventlake.web.access import Actor, Place, TooManyError
+from eventlake.web.checks import checks_of
 from eventlake.web.pages import setting_fields
 from eventlake.web.pages.form import Admin, Fields, Operator, Sender, Viewer
 from eventlake.web.pages.render import go, page
 
 router = APIRouter(include_in_schema=False)
-_CHECK_SECONDS = 120
 _RUNS = 5
 
 
@@ -93,11 +90,23 @@ def sync(source: str, lake: str, changes: Operator) -> RedirectResponse:
 
 
 @router.post("/connections/{source}/{lake}/check")
-def check(source: str, lake: str, request: Request, place: Place, actor: Sender, _: Operator) -> HTMLResponse:
-    steps = _checked(place, place.connections.get(f"{source}/{lake}"))
-    if request.headers.get("hx-request"):
-        return page(request, "_check.html", actor, steps=steps)
-    return _one(request, place, actor, f"{source}/{lake}", steps=steps)
+def check(source: str, lake: str, request: Request, place: Place, actor: Sender, _: Operator) -> Response:
+    is_live = bool(request.headers.get("hx-request"))
+    try:
+        found = checks_of(request).begin(place.connections.get(f"{source}/{lake}"))
+    except TooManyError as error:
+        if not is_live:
+            raise
+        return page(request, "_check.html", actor, check=None, refusal=f"{error.problem}: {error.fix}")
+    if is_live:
+        return page(request, "_check.html", actor, check=found)
+    return go(f"/connections/{source}/{lake}#test")
+
+
+@router.get("/connections/{source}/{lake}/_check")
+def live_check(source: str, lake: str, request: Request, place: Place, actor: Viewer) -> HTMLResponse:
+    found = checks_of(request).of(place.connections.get(f"{source}/{lake}"))
+    return page(request, "_check.html", actor, check=found)
 
 
 @router.get("/connections/{source}/{lake}/replay")
@@ -178,7 +187,6 @@ def _one(
     *,
     problem: EventLakeError | None = None,
     given: dict[str, str] | None = None,
-    steps: list[dict[str, Any]] | None = None,
 ) -> HTMLResponse:
     connection = place.connections.get(name)
     lake = place.lake(connection.lake)
@@ -198,7 +206,7 @@ def _one(
         others=[one.full_name for one in place.connections.all() if one.full_name != connection.full_name],
         whole=replay_size.size(place, connection, None, None),
         tables=tables.total,
-        steps=steps,
+        check=checks_of(request).of(connection),
         **_state(place, connection),
     )
 
@@ -235,19 +243,6 @@ def _replay(
         size=size,
         unfinished=requests.unfinished_replay(place.lake(connection.lake), connection),
     )
-
-
-def _checked(place: Workspace, connection: Connection) -> list[dict[str, Any]]:
-    """What the doctor finds, in a process of its own: it tries Spark, of which a process has only one."""
-    command = [sys.executable, "-m", "eventlake", "-C", str(place.folder)]
-    words = [*command, "connection", "check", connection.full_name, "--json"]
-    try:
-        done = subprocess.run(words, capture_output=True, timeout=_CHECK_SECONDS, check=False)  # noqa: S603
-        found: list[dict[str, Any]] = json.loads(done.stdout)
-    except (subprocess.TimeoutExpired, ValueError):
-        fix = f"run it where the workspace is: eventlake connection check {connection.full_name}"
-        return [{"step": "test", "status": "failed", "detail": "the test did not end in time", "fix": fix}]
-    return [{"fix": "", **step} for step in found]
 
 
 def _micros(text: str | None) -> int | None:

@@ -15,8 +15,8 @@ from eventlake.web.access import (
     AnonymousError,
     ForbiddenError,
     Place,
+    changes_of,
     limited,
-    refuse_unless,
     signed_in,
 )
 
@@ -42,7 +42,7 @@ def viewer(request: Request, place: Place) -> Actor:
     actor = signed_in(request, place)
     if actor is None:
         raise NotSignedInError("nobody is signed in", fix="sign in")
-    limited(request, f"user {actor.name}")
+    limited(request, actor.key)
     return actor
 
 
@@ -69,11 +69,11 @@ Sender = Annotated[Actor, Depends(sender)]
 
 
 def operator(actor: Sender, place: Place) -> Changes:
-    return Changes(place, refuse_unless(actor, Scope.OPERATE).name)
+    return changes_of(actor, place, Scope.OPERATE)
 
 
 def admin(actor: Sender, place: Place) -> Changes:
-    return Changes(place, refuse_unless(actor, Scope.ADMIN).name)
+    return changes_of(actor, place, Scope.ADMIN)
 
 
 Operator = Annotated[Changes, Depends(operator)]

@@ -12,22 +12,13 @@ from eventlake.status.connections import statuses
 from eventlake.status.listing import found_columns, listed
 from eventlake.timetable import DAY, SECOND
 from eventlake.web.access import Actor, Place
+from eventlake.web.pages import counted
 from eventlake.web.pages.form import Viewer
-from eventlake.web.pages.render import page
+from eventlake.web.pages.render import date_of, page
 
 router = APIRouter(include_in_schema=False)
 _MOST_CONNECTIONS = 50
 _MOST_HITS = 10  # of each kind
-LINKS = {
-    "refused": "/quality?view=refused",
-    "quarantined": "/quality?view=quarantine",
-    "rescued": "/quality?view=rescued",
-    "received": "/sources",
-    "accepted": "/sources",
-    "lines": "/runs",
-    "loaded": "/health",
-    "duplicates": "/runs",
-}
 
 
 @router.get("/")
@@ -56,12 +47,26 @@ def _overview(request: Request, template: str, place: Workspace, actor: Actor) -
         whole=funnel.total(funnels),
         funnels=funnels,
         books=funnel.books_of_connections(place, today, today + DAY),
-        links=LINKS,
+        links=counted.links(today),
+        links_of={
+            one.connection.full_name: counted.links(today, source=one.connection.source.slug, lake=one.connection.lake)
+            for one in found
+        },
         explained=funnel.EXPLAINED,
-        hours=[(f"{datetime.fromtimestamp(hour / SECOND, UTC):%H}:00", rows, "/runs") for hour, rows in hours],
+        hours=[
+            (f"{datetime.fromtimestamp(hour / SECOND, UTC):%H}:00", rows, f"/runs?having=loaded&day={date_of(hour)}")
+            for hour, rows in hours
+        ],
         connections=worst_first[:_MOST_CONNECTIONS],
         more=len(found) if len(found) > _MOST_CONNECTIONS else 0,
     )
+
+
+@router.get("/_well")
+def well(request: Request, place: Place, actor: Viewer) -> HTMLResponse:
+    """Whether all is well, for the head of every page."""
+    levels = [one.level for one in attention.matters(place, statuses(place))]
+    return page(request, "_well.html", actor, errors=levels.count("error"), warnings=levels.count("warning"))
 
 
 @router.get("/search")

@@ -1,25 +1,24 @@
-"""Lines in quarantine, values that did not fit, events that were refused; and alerts."""
+"""Data quality: lines in quarantine, values that did not fit, events that were blocked, refused, or not as planned."""
 
-from collections import Counter
-from typing import Any
+from typing import Any, NamedTuple
+from urllib.parse import urlencode
 
 from fastapi import APIRouter, Request
-from fastapi.responses import HTMLResponse, RedirectResponse, Response
+from fastapi.responses import HTMLResponse
 
-from eventlake.control.alerts import Kind
-from eventlake.errors import EventLakeError, InvalidSettingsError
+from eventlake.lake.violations import DAYS_KEPT
 from eventlake.library.workspace import Workspace
-from eventlake.settings import DEFAULT_LAKE
-from eventlake.status import quality
+from eventlake.policies.rules import REASONS
+from eventlake.status import quality, violations
 from eventlake.timetable import DAY
-from eventlake.web.access import Actor, Place
-from eventlake.web.pages.form import Admin, Fields, Sender, Viewer
-from eventlake.web.pages.render import go, page
+from eventlake.web.access import Place
+from eventlake.web.pages.form import Viewer
+from eventlake.web.pages.render import day_of, page
+from eventlake.web.turns import turn
 
 router = APIRouter(include_in_schema=False)
 _DAYS = 7
-_MOST = 200
-_MOST_REPORTS = 200
+_VIEWS = ("quarantine", "rescued", "blocked", "violations", "refused")
 
 
 @router.get("/quality")
@@ -29,114 +28,66 @@ def quality_page(
     actor: Viewer,
     view: str = "quarantine",
     source: str = "",
-    lake: str = DEFAULT_LAKE,
+    lake: str = "",
+    day: str = "",
     run: str = "",
     reason: str = "",
+    days: int = _DAYS,
 ) -> HTMLResponse:
+    view = view if view in _VIEWS else "quarantine"
     source_id = place.sources.get(source).id if source else None
-    shown: dict[str, Any] = {"bad": None, "refused": [], "rescued": []}
-    if view == "refused":
-        shown["refused"] = quality.refused(place, source_id)
+    days = min(max(1, days), DAYS_KEPT)
+    begun, now = day_of(day), place.clock.now()
+    wanted = quality.Wanted(source_id, lake or None, (begun, begun + DAY) if begun is not None else None)
+    lately = wanted if wanted.begun else wanted._replace(begun=(now - _DAYS * DAY, now + DAY))
+    shown: dict[str, Any] = {}
+    if view == "violations":
+        shown = _violations(request, place, wanted, days)
+    elif view == "refused":
+        shown = {"refused": quality.refused(place, source_id)}
     elif view == "rescued":
-        shown["rescued"] = _rescued(place, source_id)
+        shown = {"kept": quality.rescued(place, lately)}
+    elif view == "blocked":
+        shown = {"kept": quality.blocked(place, lately), "planned": REASONS}
     else:
-        view = "quarantine"
-        shown["bad"] = quality.quarantined(
-            place.lake(lake), source_id=source_id, run_id=run or None, reason=reason or None
-        )
+        shown = {"bad": quality.quarantined(place, wanted, run_id=run or None, reason=reason or None)}
+    chosen: dict[str, Any] = {"source": source, "lake": lake, "day": day if begun is not None else ""}
     return page(
         request,
         "quality.html",
         actor,
         "Data quality",
         view=view,
-        source=source,
+        **chosen,
         sources=place.sources.all(),
+        lakes=list(place.settings.all_lakes),
         slugs=place.sources.slugs(),
-        lake=lake,
         run=run,
         reason=reason,
+        days=days,
+        chosen=urlencode({key: value for key, value in chosen.items() if value}),
         **shown,
     )
 
 
-def _rescued(place: Workspace, source_id: str | None) -> list[dict[str, Any]]:
-    """How many values did not fit, by column, as the reports of the last days tell."""
-    counts: Counter[tuple[str, str, str]] = Counter()
-    since = place.clock.now() - _DAYS * DAY
-    runs = [run for run in place.runs.lines(_MOST_REPORTS, source_id, kinds=("sync",)) if run.started_at > since]
-    for run in place.runs.with_ids([run.run_id for run in runs if run.rescued]):
-        for line in (run.report or [])[1:]:
-            for column, number in line.get("rescued", {}).items():
-                counts[run.lake, f"{line['database']}.{line['table_name']}", column] += number
-    return [
-        {"lake": lake, "table": table, "column": column, "number": number}
-        for (lake, table, column), number in counts.most_common(_MOST)
-    ]
+class _InLake(NamedTuple):
+    lake: str
+    one: Any  # what was found there
 
 
-@router.get("/alerts")
-def alerts_page(request: Request, place: Place, actor: Viewer) -> HTMLResponse:
-    return _alerts(request, place, actor)
-
-
-@router.post("/alerts/subscribe")
-def subscribe(request: Request, place: Place, actor: Sender, changes: Admin, fields: Fields) -> Response:
-    try:
-        threshold = _number(fields.get("threshold", ""))
-        kind = _kind(fields.get("kind", ""))
-        changes.subscribe(kind, fields.get("channel", ""), source=fields.get("source") or None, threshold=threshold)
-    except EventLakeError as error:
-        return _alerts(request, place, actor, error)
-    return go("/alerts", "Added.")
-
-
-@router.post("/alerts/unsubscribe")
-def unsubscribe(changes: Admin, fields: Fields) -> RedirectResponse:
-    changes.unsubscribe(fields.get("id", ""))
-    return go("/alerts", "Removed.")
-
-
-@router.post("/alerts/test")
-def send_sample(request: Request, place: Place, actor: Sender, changes: Admin, fields: Fields) -> Response:
-    try:
-        changes.send_sample(fields.get("channel", ""))
-    except EventLakeError as error:
-        return _alerts(request, place, actor, error)
-    return go("/alerts", f"A sample was sent to {fields['channel']}.")
-
-
-def _alerts(request: Request, place: Workspace, actor: Actor, problem: EventLakeError | None = None) -> HTMLResponse:
-    found = place.alerts.latest()
-    deliveries: dict[str, list[Any]] = {}
-    for one in place.alerts.deliveries(alert.id for alert in found):
-        deliveries.setdefault(one.alert_id, []).append(one)
-    return page(
-        request,
-        "alerts.html",
-        actor,
-        "Alerts",
-        status=422 if problem else 200,
-        problem=problem,
-        alerts=found,
-        deliveries=deliveries,
-        subscriptions=place.alerts.subscriptions(),
-        channels=place.settings.channels,
-        kinds=list(Kind),
-        sources=place.sources.all(),
-        slugs=place.sources.slugs(),
-    )
-
-
-def _number(text: str) -> float | None:
-    try:
-        return float(text) if text.strip() else None
-    except ValueError:
-        raise InvalidSettingsError(f"{text[:20]!r} is not a number", fix="for example 24, or leave it out") from None
-
-
-def _kind(text: str) -> Kind:
-    try:
-        return Kind(text)
-    except ValueError:
-        raise InvalidSettingsError(f"there is no alert {text[:50]!r}", fix="choose one of the list") from None
+def _violations(request: Request, place: Workspace, wanted: quality.Wanted, days: int) -> dict[str, Any]:
+    """What was not as planned; with samples, if it is told of which kind."""
+    told = {name: request.query_params.get(name, "")[:2000] for name in ("event", "violation_type", "field", "action")}
+    kind, now = violations.Kind(wanted.source_id or "", **told), place.clock.now()
+    found, samples = [], []
+    with turn():
+        for lake in wanted.lakes(place):
+            found += [_InLake(lake.name, one) for one in violations.violations(lake, now, kind, days)]
+            if any(told.values()):
+                samples += [_InLake(lake.name, one) for one in violations.samples(lake, now, kind, days)]
+    return {
+        "kind": kind,
+        "violations": sorted(found, key=lambda found: -found.one.events)[: violations.MOST],
+        "samples": samples if any(told.values()) else None,
+        "most": violations.MOST,
+    }

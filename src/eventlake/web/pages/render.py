@@ -16,9 +16,9 @@ from eventlake.control.run_lines import RunLine
 from eventlake.errors import EventLakeError
 from eventlake.events import instants
 from eventlake.reports.words import count, size
-from eventlake.timetable import SECOND
+from eventlake.timetable import DAY, SECOND
 from eventlake.web import rows
-from eventlake.web.access import Actor
+from eventlake.web.access import Actor, TooManyError
 
 _TOLD = "eventlake_told"
 NAVIGATION = (
@@ -28,6 +28,7 @@ NAVIGATION = (
     ("/runs", "Runs"),
     ("/health", "Health"),
     ("/tables", "Tables"),
+    ("/plans", "Plans"),
     ("/quality", "Data quality"),
     ("/privacy", "Privacy"),
     ("/alerts", "Alerts"),
@@ -51,6 +52,17 @@ def _duration(run: RunLine) -> str:
     ended = run.finished_at if run.finished_at is not None else _now()
     seconds = max(0, ended - run.started_at) / SECOND
     return f"{seconds:.1f} s" if seconds < 60 else f"{seconds // 60:.0f} min {seconds % 60:.0f} s"
+
+
+def day_of(text: str) -> int | None:
+    """The beginning of a day that an address names, as 2026-11-17; None if it names none."""
+    instant = instants.parse(f"{text}T00:00:00Z") if text else None
+    return instant.micros if instant and instant.micros % DAY == 0 else None
+
+
+def date_of(micros: int) -> str:
+    """The day of a moment, as addresses name it."""
+    return f"{datetime.fromtimestamp(micros / SECOND, UTC):%Y-%m-%d}"
 
 
 def _now() -> int:
@@ -125,6 +137,9 @@ def page(
     }
     text = environment.get_template(template).render(**(shown | values), actor=actor, section=section, problem=problem)
     answer = HTMLResponse(text, status)
+    if isinstance(problem, TooManyError):
+        answer.status_code = 429
+        answer.headers["retry-after"] = str(problem.seconds)
     if _TOLD in request.cookies and not template.startswith("_"):
         answer.delete_cookie(_TOLD)
     return answer

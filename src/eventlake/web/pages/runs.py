@@ -6,15 +6,15 @@ from urllib.parse import urlencode
 from fastapi import APIRouter, Request
 from fastapi.responses import HTMLResponse, RedirectResponse, Response
 
-from eventlake.control.run_lines import RunLine
+from eventlake.control.run_lines import Counts, RunLine, RunLines
 from eventlake.errors import waits_for_somebody
 from eventlake.library.workspace import Workspace
 from eventlake.reports.report import encoded
 from eventlake.status.funnel import EXPLAINED
-from eventlake.timetable import SECOND
+from eventlake.timetable import DAY, SECOND
 from eventlake.web.access import Actor, Place
 from eventlake.web.pages.form import Operator, Viewer
-from eventlake.web.pages.render import go, page
+from eventlake.web.pages.render import day_of, go, page
 
 router = APIRouter(include_in_schema=False)
 LIMIT = 100
@@ -56,25 +56,49 @@ def stop(run_id: str, changes: Operator) -> RedirectResponse:
 
 
 def _listed(request: Request, place: Workspace) -> dict[str, Any]:
-    given = {key: request.query_params.get(key, "")[:200] for key in ("connection", "status", "before")}
-    slug, slash, lake = given["connection"].partition("/")
-    history = place.lake(lake).runs if slash else place.runs
+    names = ("connection", "lake", "status", "day", "having", "before")
+    given = {key: request.query_params.get(key, "")[:200] for key in names}
+    slug, _, lake = given["connection"].partition("/")
+    lake = lake or given["lake"]
+    history = place.lake(lake).runs if lake else place.runs
     status = given["status"] if given["status"] in ("running", "finished", "failed") else None
     before = given["before"] if given["before"].isdigit() else None
     source_id = place.sources.get(slug).id if slug else None
-    connections = [one for name in place.lakes for one in place.connections.of_lake(name)]
+    day = day_of(given["day"])
+    begun = (day, day + DAY) if day is not None else None
+    having = given["having"] if given["having"] in Counts._fields else ""
+    lakes = (*place.lakes, *place.settings.wrong_lakes)
+    connections = [one for name in lakes for one in place.connections.of_lake(name)]
     return {
-        "runs": history.lines(LIMIT, source_id, before=before, status=status),
+        "runs": history.lines(
+            LIMIT,
+            source_id,
+            before=before,
+            status=status,
+            begun=begun,
+            having=having or None,
+            kinds=("sync",) if having else (),  # which is what funnels add up
+        ),
         "names": {(one.source.id, one.lake): one.name for one in connections},
-        "all_names": sorted(one.full_name for one in connections),
+        "all_names": sorted({slug, *(one.full_name for one in connections)} - {""}),
         "connection": given["connection"],
+        "lakes": list(place.settings.all_lakes),
+        "lake": given["lake"],
         "of_status": given["status"],
-        "before": before,
+        "day": given["day"] if begun else "",
+        "having": having,
+        "counted": _sum(history, begun, source_id, having) if begun and having else None,
         "older": bool(before),
         "limit": LIMIT,
-        "query": urlencode({"connection": given["connection"], "status": given["status"]}),
+        "query": urlencode({key: value for key, value in given.items() if key != "before" and value}),
         "waiting": place.orders.open(),
     }
+
+
+def _sum(history: RunLines, begun: tuple[int, int], source_id: str | None, having: str) -> int:
+    """How much of something the syncs of a day counted."""
+    counts = history.counts(*begun, per=DAY, source_id=source_id)
+    return sum(getattr(one, having) for one in counts.values())
 
 
 def _one(request: Request, place: Workspace, actor: Actor, run_id: str, template: str) -> HTMLResponse:
@@ -98,7 +122,21 @@ def _one(request: Request, place: Workspace, actor: Actor, run_id: str, template
         explained=EXPLAINED,
         waits=waits_for_somebody(run.error_code),
         has_report=bool(lines),
+        log=_log(run, lines[0] if lines else {}),
+        is_local=run.lake in place.lakes and place.lake(run.lake).settings.runner.kind == "spark",
     )
+
+
+def _log(run: RunLine, head: dict[str, Any]) -> list[tuple[int, str]]:
+    """What happened in a run, with the time of each, oldest first."""
+    told = [(at, f"{name} begins") for name, at in run.steps or []]
+    if run.finished_at is None:
+        return told
+    told += [
+        (run.finished_at, f"{one['file']} could not be read: {one['error']}") for one in head.get("failed_files", [])
+    ]
+    told += [(run.finished_at, notice) for notice in run.notices or []]
+    return [*told, (run.finished_at, f"{run.status}: {run.outcome}")]
 
 
 def _steps(run: RunLine, now: int) -> list[dict[str, Any]]:

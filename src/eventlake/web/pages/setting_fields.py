@@ -22,6 +22,7 @@ _TITLES = {
     "exclude_window": "Exclude Window",
     "lookback_days": "Look-back",
     "new_tables_per_run": "New Tables per Sync",
+    "emr_cluster_id": "EMR Cluster ID",
 }
 _SCHEDULE = ("schedule", "time_zone", "start_at", "exclude_window")
 

@@ -1,6 +1,8 @@
 """Users, tokens, one's own password, and who changed what."""
 
-from typing import NamedTuple
+import re
+from typing import Any
+from urllib.parse import urlencode
 
 from fastapi import APIRouter, Request
 from fastapi.responses import HTMLResponse, RedirectResponse, Response
@@ -11,20 +13,19 @@ from eventlake.library.workspace import Workspace
 from eventlake.web.access import Actor, Place
 from eventlake.web.pages.form import Admin, Fields, Sender, Viewer
 from eventlake.web.pages.render import go, page
+from eventlake.web.shown_once import shown_once_of
 
 router = APIRouter(include_in_schema=False)
 
 
-class Secret(NamedTuple):
-    """What is shown once."""
-
-    words: str
-    text: str
+_ENTRIES = 100
+_LINK, _TOKEN = "link", "token"  # that wait to be shown
 
 
 @router.get("/settings")
 def settings_page(request: Request, place: Place, actor: Viewer) -> HTMLResponse:
-    return _settings(request, place, actor)
+    waiting = shown_once_of(request)
+    return _settings(request, place, actor, link=waiting.take(actor, _LINK), token=waiting.take(actor, _TOKEN))
 
 
 @router.post("/settings/password")
@@ -38,9 +39,10 @@ def change_password(request: Request, place: Place, actor: Sender, fields: Field
 
 
 @router.post("/settings/invite")
-def invite(request: Request, place: Place, actor: Sender, changes: Admin, fields: Fields) -> HTMLResponse:
+def invite(request: Request, place: Place, actor: Sender, changes: Admin, fields: Fields) -> RedirectResponse:
     link = f"{place.settings.console.url.rstrip('/')}/welcome/{changes.invite(_scope(fields.get('role', '')))}"
-    return _settings(request, place, actor, secret=Secret("A link that makes somebody a user", link))
+    shown_once_of(request).keep(actor, _LINK, link)
+    return go("/settings")
 
 
 @router.post("/settings/role")
@@ -62,12 +64,13 @@ def remove_user(request: Request, place: Place, actor: Sender, changes: Admin, f
 
 
 @router.post("/settings/token")
-def add_token(request: Request, place: Place, actor: Sender, changes: Admin, fields: Fields) -> HTMLResponse:
+def add_token(request: Request, place: Place, actor: Sender, changes: Admin, fields: Fields) -> Response:
     try:
-        token, secret = changes.add_token(fields.get("name", ""), _scope(fields.get("scope", "")))
+        _, secret = changes.add_token(fields.get("name", ""), _scope(fields.get("scope", "")))
     except EventLakeError as error:
         return _settings(request, place, actor, error)
-    return _settings(request, place, actor, secret=Secret(f"The token {token.name}", secret))
+    shown_once_of(request).keep(actor, _TOKEN, secret)
+    return go("/settings")
 
 
 @router.post("/settings/revoke-token")
@@ -82,7 +85,8 @@ def _settings(
     actor: Actor,
     problem: EventLakeError | None = None,
     *,
-    secret: Secret | None = None,
+    link: str = "",
+    token: str = "",
 ) -> HTMLResponse:
     is_admin = actor.scope.allows(Scope.ADMIN)
     return page(
@@ -92,14 +96,23 @@ def _settings(
         "Settings",
         status=422 if problem else 200,
         problem=problem,
-        secret=secret,
+        secrets=[("A link that makes somebody a user", link), ("The token", token)],
         parts=place.presence.parts(),
         lakes=place.settings.all_lakes,
         scopes=list(Scope),
         users=place.people.users() if is_admin else [],
         tokens=place.people.tokens() if is_admin else [],
-        audit=place.audit_log.latest() if is_admin else [],
+        **_audited(request, place, is_shown=is_admin),
     )
+
+
+def _audited(request: Request, place: Workspace, *, is_shown: bool) -> dict[str, Any]:
+    """A page of the audit log, as the address asks for it."""
+    text, before = (request.query_params.get(name, "")[:100] for name in ("q", "before"))
+    start = int(before) if re.fullmatch(r"[1-9]\d{0,17}", before) else None
+    found = place.audit_log.latest(_ENTRIES, before=start, text=text.strip()) if is_shown else []
+    older = urlencode({"q": text, "before": found[-1].id}) if len(found) == _ENTRIES else ""
+    return {"audit": found, "filter": text, "is_newest": start is None, "older": older}
 
 
 def _scope(text: str) -> Scope:

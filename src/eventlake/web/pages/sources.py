@@ -4,16 +4,19 @@ import json
 from typing import Any
 
 from fastapi import APIRouter, Request
-from fastapi.responses import HTMLResponse, RedirectResponse
+from fastapi.responses import HTMLResponse, RedirectResponse, Response
 
+from eventlake.control.sources import Source
 from eventlake.errors import EventLakeError
 from eventlake.library.workspace import Workspace
 from eventlake.settings import DEFAULT_LAKE
-from eventlake.status.funnel import funnels
+from eventlake.status.funnel import EXPLAINED, funnels, total
 from eventlake.timetable import DAY
 from eventlake.web.access import Actor, Place, last_events_of
+from eventlake.web.pages import counted
 from eventlake.web.pages.form import Admin, Fields, Sender, Viewer
 from eventlake.web.pages.render import go, page
+from eventlake.web.shown_once import shown_once_of
 
 router = APIRouter(include_in_schema=False)
 
@@ -24,7 +27,7 @@ def list_page(request: Request, place: Place, actor: Viewer) -> HTMLResponse:
 
 
 @router.post("/sources")
-def add(request: Request, place: Place, actor: Sender, changes: Admin, fields: Fields) -> HTMLResponse:
+def add(request: Request, place: Place, actor: Sender, changes: Admin, fields: Fields) -> Response:
     slug = fields.get("slug", "").strip()
     try:
         made, key = changes.add_source(
@@ -32,17 +35,22 @@ def add(request: Request, place: Place, actor: Sender, changes: Admin, fields: F
         )
     except EventLakeError as error:
         return _list(request, place, actor, error, fields)
-    return _one(request, place, actor, made.source.slug, write_key=key)
+    return _with_key(request, actor, made.source.slug, key)
 
 
 @router.get("/sources/{slug}")
 def one_page(slug: str, request: Request, place: Place, actor: Viewer) -> HTMLResponse:
-    return _one(request, place, actor, slug)
+    return _one(request, place, actor, slug, shown_once_of(request).take(actor, f"/sources/{slug}"))
 
 
 @router.get("/sources/{slug}/_events")
 def live_events(slug: str, request: Request, place: Place, actor: Viewer) -> HTMLResponse:
     return page(request, "_events.html", actor, **_events(request, place, slug))
+
+
+@router.get("/sources/{slug}/_today")
+def live_today(slug: str, request: Request, place: Place, actor: Viewer) -> HTMLResponse:
+    return page(request, "_today.html", actor, **_today(place, place.sources.get(slug)))
 
 
 @router.post("/sources/{slug}/enable")
@@ -52,8 +60,14 @@ def enable(slug: str, changes: Admin, fields: Fields) -> RedirectResponse:
 
 
 @router.post("/sources/{slug}/keys")
-def add_key(slug: str, request: Request, place: Place, actor: Sender, changes: Admin) -> HTMLResponse:
-    return _one(request, place, actor, slug, write_key=changes.add_key(slug))
+def add_key(slug: str, request: Request, actor: Sender, changes: Admin) -> RedirectResponse:
+    return _with_key(request, actor, slug, changes.add_key(slug))
+
+
+def _with_key(request: Request, actor: Actor, slug: str, write_key: str) -> RedirectResponse:
+    """On to the page of a source, which shows a new key once."""
+    shown_once_of(request).keep(actor, f"/sources/{slug}", write_key)
+    return go(f"/sources/{slug}")
 
 
 @router.post("/sources/{slug}/keys/revoke")
@@ -69,6 +83,8 @@ def _list(
     problem: EventLakeError | None = None,
     given: dict[str, str] | None = None,
 ) -> HTMLResponse:
+    text = request.query_params.get("q", "")[:100]
+    low = text.strip().lower()
     today = place.clock.now() // DAY * DAY
     lakes_of: dict[str, list[str]] = {}
     for one in place.connections.all():
@@ -81,34 +97,42 @@ def _list(
         status=422 if problem else 200,
         problem=problem,
         given={"slug": "", "name": "", **(given or {})},
-        sources=place.sources.all(),
+        sources=[one for one in place.sources.all() if low in f"{one.slug}\n{one.name.lower()}\n{one.id.lower()}"],
+        filter=text,
         lakes_of=lakes_of,
         lakes=list(place.settings.all_lakes),
         funnels=funnels(place, today, today + DAY),
     )
 
 
-def _one(request: Request, place: Workspace, actor: Actor, slug: str, write_key: str = "") -> HTMLResponse:
+def _one(request: Request, place: Workspace, actor: Actor, slug: str, write_key: str) -> HTMLResponse:
     source = place.sources.get(slug)
     return page(
         request,
         "source.html",
         actor,
         "Sources",
-        source=source,
         connections=[one for one in place.connections.all() if one.source.id == source.id],
         keys=place.sources.keys(source.slug),
         write_key=write_key,
         snippets=_snippets(write_key or "WRITE_KEY", request.app.state.collector_url),
+        **_today(place, source),
         **_events(request, place, slug),
     )
+
+
+def _today(place: Workspace, source: Source) -> dict[str, Any]:
+    """What became of the source's events since midnight, in all its lakes."""
+    today = place.clock.now() // DAY * DAY
+    found = funnels(place, today, today + DAY, source.id)
+    links = counted.links(today, source=source.slug)
+    return {"source": source, "whole": total(found), "links": links, "explained": EXPLAINED}
 
 
 def _events(request: Request, place: Workspace, slug: str) -> dict[str, Any]:
     source = place.sources.get(slug)
     connections = [one for one in place.connections.all() if one.source.id == source.id]
-    lake = connections[0].lake if connections else DEFAULT_LAKE
-    return {"events": last_events_of(request).of(source, connections), "lake": lake}
+    return {"events": last_events_of(request).of(source, connections)}
 
 
 def _snippets(key: str, url: str) -> list[tuple[str, str]]:

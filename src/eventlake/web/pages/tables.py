@@ -1,35 +1,33 @@
 """Tables, seen from afar and closely; SQL over them; rows by day."""
 
 import time
-from datetime import UTC, datetime
 from typing import Any
 from urllib.parse import urlencode
 
 import pyarrow as pa
 from fastapi import APIRouter, Request
-from fastapi.responses import HTMLResponse, Response
+from fastapi.responses import HTMLResponse, JSONResponse, Response
 
 from eventlake.catalog.base import SchemaEvent
 from eventlake.errors import EventLakeError
-from eventlake.events import instants
 from eventlake.library.workspace import Workspace
 from eventlake.reports.words import count
 from eventlake.settings import DEFAULT_LAKE
 from eventlake.status import health, tables
 from eventlake.status.connections import statuses
-from eventlake.status.listing import listed
-from eventlake.timetable import DAY, SECOND
+from eventlake.status.listing import listed, proposed
 from eventlake.web import rows
-from eventlake.web.access import Actor, Place
+from eventlake.web.access import Actor, Counted, Place, TooManyError
 from eventlake.web.pages.form import Fields, Operator, Sender, Viewer
-from eventlake.web.pages.render import go, page
+from eventlake.web.pages.render import date_of, day_of, go, page
+from eventlake.web.turns import turn
 
 router = APIRouter(include_in_schema=False)
 LIMIT = 100
 ROWS = 1000
 _CHARTED = 60  # bars, at most
 _NAMES = 60
-_NOT_LOOKED: dict[str, Any] = {"looked": None, "trouble": None, "senders": {}, "misfits": {}}
+_NOT_LOOKED: dict[str, Any] = {"looked": None, "trouble": None, "waits": None, "senders": {}, "misfits": {}}
 
 
 @router.get("/tables")
@@ -63,18 +61,22 @@ def one_page(lake: str, name: str, request: Request, place: Place, actor: Viewer
 @router.get("/tables/{lake}/{name}/_columns")
 def columns_part(lake: str, name: str, request: Request, place: Place, actor: Viewer) -> HTMLResponse:
     found = tables.opened(place.lake(lake), name)
-    return page(request, "_columns.html", actor, columns=_columns(found), **_looked(found))
+    return page(request, "_columns.html", actor, found=found, columns=_columns(found), **_looked(found))
 
 
 def _looked(found: tables.Opened) -> dict[str, Any]:
     """What is in the columns, from whom it came, and what did not fit."""
-    looked, trouble = tables.safely(tables.values, found)
-    senders, _ = tables.safely(tables.senders, found)
-    misfits, _ = tables.safely(tables.misfits, found)
+    try:
+        with turn():
+            looked, trouble = tables.safely(tables.values, found)
+            senders, _ = tables.safely(tables.senders, found)
+            misfits, _ = tables.safely(tables.misfits, found)
+    except TooManyError as error:
+        return _NOT_LOOKED | {"waits": error}
     by_column: dict[str, list[tables.Misfits]] = {}
     for one in misfits or ():
         by_column.setdefault(one.column, []).append(one)
-    return {"looked": looked, "trouble": trouble, "senders": senders, "misfits": by_column}
+    return _NOT_LOOKED | {"looked": looked, "trouble": trouble, "senders": senders, "misfits": by_column}
 
 
 @router.post("/tables/{lake}/{name}/retype")
@@ -125,6 +127,13 @@ def sql_page(request: Request, place: Place, actor: Viewer, q: str = "", lake: s
     )
 
 
+@router.get("/sql/names")
+def sql_names(place: Place, actor: Viewer, word: str = "", q: str = "", lake: str = DEFAULT_LAKE) -> JSONResponse:
+    """What the word that somebody writes may become."""
+    del actor
+    return JSONResponse(proposed(place.engine, lake, word[:200].replace('"', ""), q[:20_000]))
+
+
 @router.get("/sql.csv")
 def sql_csv(place: Place, actor: Viewer, q: str = "", lake: str = DEFAULT_LAKE) -> Response:
     del actor
@@ -134,22 +143,24 @@ def sql_csv(place: Place, actor: Viewer, q: str = "", lake: str = DEFAULT_LAKE) 
 
 
 @router.get("/health")
-def health_page(request: Request, place: Place, actor: Viewer, source: str = "", day: str = "") -> HTMLResponse:
+def health_page(
+    request: Request, place: Place, actor: Viewer, counted: Counted, source: str = "", day: str = ""
+) -> HTMLResponse:
     source_id = place.sources.get(source).id if source else None
-    days = health.days(place, source_id)
-    instant = instants.parse(f"{day}T00:00:00Z") if day else None
-    chosen = instant.micros // DAY * DAY if instant else days[-1][0]
+    days = counted.of(source_id)
+    begun = day_of(day)
+    chosen = begun if begun is not None else days[-1][0]
     link = urlencode({"source": source})
     return page(
         request,
         "health.html",
         actor,
         "Health",
-        days=[(_date(one)[5:], number, f"/health?{link}&day={_date(one)}") for one, number in days],
+        days=[(date_of(one)[5:], number, f"/health?{link}&day={date_of(one)}") for one, number in days],
         source=source,
         sources=place.sources.all(),
         slugs=place.sources.slugs(),
-        day_text=_date(chosen),
+        day_text=date_of(chosen),
         **_of_day(place, source_id, chosen),
         connections=[one for one in statuses(place) if source_id in (None, one.connection.source.id)],
     )
@@ -176,7 +187,8 @@ def _one(
     preview = None
     if given["column"] and given["type"]:
         try:
-            preview = tables.preview(found, given["column"], given["type"])
+            with turn():
+                preview = tables.preview(found, given["column"], given["type"])
         except EventLakeError as error:
             problem = error
     source_id, full = found.table.source_id, found.name
@@ -249,7 +261,3 @@ def _chart(found: pa.Table, numbers: set[int]) -> list[tuple[str, float, None]]:
     if any(value is None or value < 0 for value in values):
         return []
     return [(rows.text(name)[:30], float(value), None) for name, value in zip(names, values, strict=True)]
-
-
-def _date(micros: int) -> str:
-    return f"{datetime.fromtimestamp(micros / SECOND, UTC):%Y-%m-%d}"

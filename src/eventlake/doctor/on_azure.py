@@ -2,14 +2,15 @@
 
 from collections.abc import Iterator
 from datetime import UTC, datetime
+from typing import Any
 from urllib.parse import parse_qs
 
 from pydantic import BaseModel, SecretStr
 
-from eventlake.azure.identity import Tokens
+from eventlake.azure.identity import AzureOptions, Tokens
 from eventlake.azure.refusals import no_token
 from eventlake.azure.vault import SCHEME, revealed
-from eventlake.cli.checks import SkippedStep
+from eventlake.errors import EventLakeError
 from eventlake.reports.words import count
 from eventlake.storage.adls import AzureStorage
 from eventlake.workspace import Lake
@@ -21,20 +22,26 @@ def is_on_azure(place: Lake) -> bool:
 
 def vault(place: Lake) -> str:
     """Secrets that the settings leave in Key Vault: each is asked for."""
-    places = [one for one in _secrets(place.settings) if one.get_secret_value().startswith(SCHEME)]
-    if not places:
-        raise SkippedStep("no secret of this lake is kept in a vault")
+    places = kept_in_vaults(place)
     for one in places:
-        revealed(one)
+        revealed(SecretStr(one))
     return f"{count(len(places), 'secret')} can be read"
 
 
-def _secrets(section: BaseModel) -> Iterator[SecretStr]:
-    for _, value in section:
-        if isinstance(value, BaseModel):
-            yield from _secrets(value)
-        elif isinstance(value, SecretStr):
-            yield value
+def kept_in_vaults(place: Lake) -> list[str]:
+    """Where the secrets are that this lake needs, and those that the workspace needs for all."""
+    whole = place.workspace.settings
+    needed = (place.settings, whole.database, whole.archive, *whole.annexes.values(), *whole.channels.values())
+    found = (one.get_secret_value() for part in needed for one in _secrets(part))
+    return sorted({one for one in found if one.startswith(SCHEME)})
+
+
+def _secrets(value: Any) -> Iterator[SecretStr]:
+    if isinstance(value, SecretStr):
+        yield value
+    if isinstance(value, BaseModel):
+        for _, one in value:
+            yield from _secrets(one)
 
 
 def identity(place: Lake) -> str:
@@ -47,10 +54,17 @@ def identity(place: Lake) -> str:
         return f"a shared access signature{f', until {ends[0]}' if ends else ''}"
     try:
         token = Tokens(options, revealed(options.client_secret) if options.client_secret else None)()
-    except Exception as error:  # all of them come from the library, and mean the same
+    except EventLakeError:  # of the vault, or of what is not installed
+        raise
+    except Exception as error:  # all others come from the library, and mean the same
         raise no_token(error, "sign in to Azure") from error
-    who = f"service principal {options.client_id}" if options.client_secret else "whoever Azure's tools find"
-    return f"{who}, with a token until {datetime.astimezone(token['expires_at'], UTC):%H:%M} UTC"
+    return f"{_who(options)}, with a token until {datetime.astimezone(token['expires_at'], UTC):%H:%M} UTC"
+
+
+def _who(options: AzureOptions) -> str:
+    if options.client_secret:
+        return f"service principal {options.client_id}"
+    return f"managed identity {options.client_id}" if options.client_id else "whoever Azure's tools find"
 
 
 def namespace(place: Lake) -> str:

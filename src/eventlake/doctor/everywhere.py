@@ -5,10 +5,11 @@ import uuid
 from pathlib import Path
 
 from eventlake.archive import layout as archive_layout
-from eventlake.cli.runners import Runners
 from eventlake.commit.ownership import refuse_unknown
+from eventlake.control.conflicts import check_dialect
+from eventlake.doctor.step import SkippedStep
 from eventlake.errors import NoSpaceError, SetupError, StagingDeniedError, UploadDeniedError
-from eventlake.library.runners import spark_log
+from eventlake.library.runners import Around, Runners, spark_log
 from eventlake.reports.report import time_text
 from eventlake.reports.words import count, size
 from eventlake.runners.class_cache import find_class_cache, make_class_cache
@@ -17,10 +18,6 @@ from eventlake.tasks.registry import twice
 from eventlake.workspace import Lake
 
 ROOM = 1_000_000_000  # bytes; a sync needs about the size of its raw files
-
-
-class SkippedStep(Exception):  # noqa: N818 - not an error
-    """There is nothing to try here."""
 
 
 def settings(place: Lake) -> str:
@@ -64,6 +61,15 @@ class Trial:
             )
         return "never replaces a file"
 
+    def move(self, place: Lake) -> str:
+        """As each file of a run gets its final name: in object stores, by a copy, which asks for more rights."""
+        source, target = f"{self._path(place)}-moving", f"{self._other_path(place)}-moved"
+        place.storage.write(source, self.content)
+        place.storage.move(source, target)
+        found, left = place.storage.read(target), place.storage.stat(source)
+        place.storage.delete(target)
+        return self._same(found == self.content and left is None, "gives a file another name")
+
     def read(self, place: Lake) -> str:
         return self._same(place.storage.read(self._path(place)) == self.content, "gives back what was written")
 
@@ -84,7 +90,7 @@ class Trial:
 
 
 def raw_archive(place: Lake) -> str:
-    return f"{count(len(list(place.archive.folders(archive_layout.ROOT))), 'source')} in {place.archive.root}"
+    return f"{count(len(archive_layout.sources(place.archive)), 'source')} in {place.archive.root}"
 
 
 def space(place: Lake) -> str:
@@ -98,6 +104,20 @@ def space(place: Lake) -> str:
 def lake(place: Lake) -> str:
     refuse_unknown(place)
     return "all that is in it is known to the database"
+
+
+def connections(place: Lake) -> str:
+    """Also of lakes that the settings do not have, which have no doctor of their own."""
+    for name in place.workspace.settings.wrong_lakes:
+        raise place.workspace.connections.no_lake(name)
+    known = place.workspace.connections.all()
+    for one in known:
+        if one.lake not in place.workspace.lakes:
+            error = place.workspace.connections.no_lake(one.lake)
+            raise SetupError(f"{one.full_name}: {error.problem}", fix=error.fix)
+        if one.lake == place.name:
+            check_dialect(one, place.settings.dialect)
+    return count(sum(one.lake == place.name for one in known), "connection")
 
 
 def clock(place: Lake) -> str:
@@ -115,16 +135,16 @@ def java(_: Lake) -> str:
     return str(java_home())
 
 
-def spark(place: Lake) -> str:
+def spark(place: Lake, around: Around) -> str:
     settings = place.settings.runner
-    with Runners(place.workspace) as runners, runners.of(place.name) as runner:
+    with Runners(place.workspace, around) as runners, runners.of(place.name) as runner:
         cores = runner.parallelism
         runner.run(twice, None, list(range(cores)))
         where = settings.master if settings.kind == "spark" else settings.kind
         return f"{where}, {count(cores, 'task')} at once"
 
 
-def archive(place: Lake, *, make: bool) -> str:
+def class_cache(place: Lake, *, make: bool) -> str:
     settings, log = place.settings.runner, spark_log(place)
     if settings.kind != "spark" or not settings.master.startswith("local"):
         raise SkippedStep("is for Spark on this machine")

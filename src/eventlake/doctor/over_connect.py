@@ -1,13 +1,13 @@
 """What `eventlake doctor` tries of Spark Connect."""
 
-from eventlake.cli.runners import Runners
+from eventlake.library.runners import Around, Runners
 from eventlake.reports.words import count
 from eventlake.workspace import Lake
 
 
-def server(place: Lake) -> str:
+def server(place: Lake, around: Around) -> str:
     """Shows that it can be reached, takes the token, and has the versions and libraries that tasks need."""
     settings = place.settings.runner
     assert settings.kind == "connect"  # noqa: S101 - the step is for it
-    with Runners(place.workspace) as runners, runners.of(place.name) as runner:
+    with Runners(place.workspace, around) as runners, runners.of(place.name) as runner:
         return f"{settings.url}, {count(runner.parallelism, 'task')} at once"

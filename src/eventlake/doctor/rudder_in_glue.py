@@ -8,8 +8,8 @@ import uuid
 from typing import Any, NamedTuple
 
 from eventlake.aws.refusals import code_of
-from eventlake.catalog.glue import GONE, THERE
-from eventlake.cli.checks import SkippedStep
+from eventlake.catalog.glue_tables import GONE, THERE
+from eventlake.doctor.step import SkippedStep
 from eventlake.errors import CatalogReadDeniedError, SetupError
 from eventlake.reports.words import count
 from eventlake.workspace import Lake

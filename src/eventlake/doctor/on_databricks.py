@@ -1,33 +1,33 @@
 """What `eventlake doctor` tries of Databricks."""
 
-from eventlake.cli.runners import surroundings
+from eventlake.library.runners import Around
 from eventlake.runners.choice import databricks_of, provided
 from eventlake.runners.databricks import Databricks
 from eventlake.settings.runners import DatabricksRunnerSettings
 from eventlake.workspace import Lake
 
 
-def sign_in(place: Lake) -> str:
+def sign_in(place: Lake, around: Around) -> str:
     """Shows that the workspace takes who acts there."""
-    settings, workspace = _of(place)
+    settings, workspace = _of(place, around)
     return f"{workspace.user()} on {settings.host}"
 
 
-def cluster(place: Lake) -> str:
-    settings, workspace = _of(place)
+def cluster(place: Lake, around: Around) -> str:
+    settings, workspace = _of(place, around)
     if settings.cluster_id is None:
         return "one is made for each run"
     return f"{settings.cluster_id} is {workspace.cluster(settings.cluster_id).lower()}"
 
 
-def package(place: Lake) -> str:
+def package(place: Lake, around: Around) -> str:
     """Shows that files may be put where the cluster finds them."""
-    settings, _ = _of(place)
-    made = provided(settings, surroundings(place))
+    settings, _ = _of(place, around)
+    made = provided(settings, around(place))
     return f"{made.tarball}{', uploaded now' if made.is_new else ''}"
 
 
-def _of(place: Lake) -> tuple[DatabricksRunnerSettings, Databricks]:
+def _of(place: Lake, around: Around) -> tuple[DatabricksRunnerSettings, Databricks]:
     settings = place.settings.runner
     assert settings.kind == "databricks"  # noqa: S101 - the steps are for it
-    return settings, databricks_of(settings, surroundings(place))
+    return settings, databricks_of(settings, around(place))

@@ -4,7 +4,7 @@ import uuid
 from contextlib import suppress
 
 from eventlake.catalog.base import SYSTEM_DATABASE, TableChange
-from eventlake.cli.checks import SkippedStep
+from eventlake.doctor.step import SkippedStep
 from eventlake.errors import CatalogLimitError, CatalogWriteDeniedError, EventLakeError
 from eventlake.reports.words import count
 from eventlake.workspace import Lake

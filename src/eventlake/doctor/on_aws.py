@@ -4,9 +4,10 @@ import uuid
 from contextlib import suppress
 
 from eventlake.aws.service import Service
+from eventlake.aws.session import session
 from eventlake.catalog.base import SYSTEM_DATABASE, TableChange
-from eventlake.cli.checks import SkippedStep
-from eventlake.errors import CatalogLimitError, CatalogWriteDeniedError, EventLakeError
+from eventlake.doctor.step import SkippedStep
+from eventlake.errors import CatalogLimitError, CatalogWriteDeniedError, EventLakeError, InvalidSettingsError
 from eventlake.reports.words import count
 from eventlake.runners.emr import Emr, check_cluster
 from eventlake.runners.emr_serverless import Serverless
@@ -32,6 +33,31 @@ def identity(place: Lake) -> str:
         raise SkippedStep("is for Amazon's own servers")
     found = Service("sts", place.settings.aws.options).ask("get_caller_identity", "ask STS who this is")
     return str(found["Arn"])
+
+
+def regions(place: Lake) -> str:
+    """Where bucket, catalog and cluster are: Athena and EMR read from their own region only."""
+    settings = place.settings
+    if settings.s3.endpoint:
+        raise SkippedStep("is for Amazon's own servers")
+    assert isinstance(place.storage, S3Storage)  # noqa: S101 - the step is for buckets
+    bucket, asked = place.storage.region(), session(settings.aws.options).region_name
+    if bucket != asked and (settings.catalog.kind == "glue" or settings.runner.kind in ("emr", "emr-serverless")):
+        raise InvalidSettingsError(
+            f"the bucket is in {bucket}, but Glue and EMR are asked in {asked}",
+            fix=f"set aws.region to {bucket}, if they are there; bucket, catalog and cluster must be in one region",
+        )
+    return bucket
+
+
+def glue_account(place: Lake) -> str:
+    """Whose catalog it is. Mostly that of who acts, as Segment's guide has it; but it may be another account's."""
+    assert place.settings.catalog.kind == "glue"  # noqa: S101 - the step is for Glue
+    wanted = place.settings.catalog.catalog_id
+    found = Service("sts", place.settings.aws.options).ask("get_caller_identity", "ask STS who this is")
+    if wanted in (None, found["Account"]):
+        return str(found["Account"])
+    return f"{wanted}, another account's than that of who acts, {found['Account']}: is that what is meant?"
 
 
 def staging_expires(place: Lake, *, make: bool) -> str:
