@@ -1,7 +1,7 @@
 """An AWS account for tests: moto's server in this process, made stricter where the real services are.
 
 What moto lets pass, AWS does not, and eventlake relies on: a role's trust policy, the version under which a table is
-written, the sizes of batches.
+written, the sizes of batches, the lengths of names.
 """
 
 import contextlib
@@ -25,6 +25,7 @@ from servers import AwsUser
 
 REGION = "us-east-1"
 ACCOUNT = "123456789012"
+LONGEST_NAME = 255
 
 
 class Aws(NamedTuple):
@@ -79,6 +80,8 @@ def aws_account() -> Iterator[Aws]:
         for owner, name, check in (
             (STSBackend, "assume_role", _check_trust),
             (GlueResponse, "update_table", _check_version),
+            (GlueResponse, "update_table", _check_names),
+            (GlueResponse, "create_table", _check_names),
             (GlueResponse, "batch_create_partition", _check_batch),
         ):
             stack.enter_context(mock.patch.object(owner, name, _after(check, getattr(owner, name))))
@@ -113,6 +116,17 @@ def _check_version(self: Any) -> None:
     current = self.glue_backend.get_table(self.parameters["DatabaseName"], name).as_dict()["VersionId"]
     if given is not None and given != current:
         raise GlueClientError("ConcurrentModificationException", "Update table failed due to concurrent modifications.")
+
+
+def _check_names(self: Any) -> None:
+    table = self.parameters["TableInput"]
+    columns = (column["Name"] for column in table.get("StorageDescriptor", {}).get("Columns", ()))
+    if any(len(name) > LONGEST_NAME for name in (table["Name"], *columns)):
+        raise GlueClientError(
+            "ValidationException",
+            "1 validation error detected: Value at 'table.name' failed to satisfy constraint: Member must have length "
+            f"less than or equal to {LONGEST_NAME}",
+        )
 
 
 def _check_batch(self: Any) -> None:

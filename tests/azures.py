@@ -7,15 +7,22 @@ import ssl
 import time
 from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
 from threading import Thread
 from typing import Any
-from urllib.parse import parse_qs
+from urllib.parse import parse_qs, urlsplit
 
-from certificates import Certificate
+import pytest
+
+from certificates import Certificate, certificate
+from eventlake.azure import vault
+from servers import AzureServer, azure_server
 
 TENANT = "11111111-2222-3333-4444-555555555555"
 CLIENT = "66666666-7777-8888-9999-aaaaaaaaaaaa"
 SECRET = "the-secret-of-the-principal"
+MANAGED = "bbbbbbbb-cccc-dddd-eeee-ffffffffffff"
+MACHINE = "what-only-the-machine-knows"
 
 
 def token(audience: str) -> str:
@@ -36,10 +43,11 @@ def token(audience: str) -> str:
 
 
 class Directory(ThreadingHTTPServer):
-    """Tokens for one service principal, and one vault."""
+    """Tokens for one service principal and one managed identity, and one vault."""
 
     secrets: dict[str, str]
-    may_read = True
+    token_trouble = 0  # the status with which it answers to whoever asks for a token
+    vault_trouble = 0  # the same of the vault
     asked: list[str]
 
     @property
@@ -67,13 +75,16 @@ class _Handler(BaseHTTPRequestHandler):
         if self.path.endswith("/.well-known/openid-configuration"):
             ends = {f"{name}_endpoint": f"{url}/{TENANT}/oauth2/v2.0/{name}" for name in ("token", "authorization")}
             self._answer(200, ends | {"issuer": f"{url}/{TENANT}/v2.0"})
+        elif self.path.startswith("/machine?"):
+            self._give_to_machine(parse_qs(urlsplit(self.path).query))
         elif "Authorization" not in self.headers:
             # A client believes a vault only if its name ends with what it asks tokens for.
             vault = f"https://0.0.1:{self.server.server_port}"
             challenge = f'Bearer authorization="{url}/{TENANT}", resource="{vault}"'
             self._answer(401, {}, **{"WWW-Authenticate": challenge})
-        elif not self.server.may_read:
-            self._answer(403, {"error": {"code": "Forbidden", "message": "may not read secrets"}})
+        elif status := self.server.vault_trouble:
+            told = {"error": {"code": "Forbidden", "message": "Caller is not authorized"}} if status == 403 else {}
+            self._answer(status, told, **{"Retry-After": "0"})
         else:
             name = self.path.split("?")[0].strip("/").split("/")[1]
             if name in self.server.secrets:
@@ -81,9 +92,20 @@ class _Handler(BaseHTTPRequestHandler):
             else:
                 self._answer(404, {"error": {"code": "SecretNotFound", "message": "no such secret"}})
 
+    def _give_to_machine(self, asked: dict[str, list[str]]) -> None:
+        """As App Service, Functions and containers of Azure do."""
+        if self.headers.get("X-IDENTITY-HEADER") != MACHINE or asked.get("client_id") != [MANAGED]:
+            self._answer(400, {"statusCode": 400, "message": "No User Assigned Managed Identity found"})
+            return
+        expires = {"expires_on": str(int(time.time()) + 3600), "token_type": "Bearer"}
+        self._answer(200, expires | {"access_token": token(asked["resource"][0])})
+
     def do_POST(self) -> None:
         self.server.asked.append(self.path)
         asked = parse_qs(self.rfile.read(int(self.headers["Content-Length"])).decode())
+        if self.server.token_trouble:
+            self._answer(self.server.token_trouble, {}, **{"Retry-After": "0"})
+            return
         if asked.get("client_secret") != [SECRET] or asked.get("client_id") != [CLIENT]:
             told = "AADSTS7000215: Invalid client secret provided."
             self._answer(401, {"error": "invalid_client", "error_description": told})
@@ -102,3 +124,45 @@ def directory(certificate: Certificate) -> Iterator[Directory]:
         Thread(target=server.serve_forever, daemon=True).start()
         yield server
         server.shutdown()
+
+
+@pytest.fixture
+def trusted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Certificate:
+    made = certificate(tmp_path)
+    for variable in ("REQUESTS_CA_BUNDLE", "SSL_CERT_FILE"):
+        monkeypatch.setenv(variable, str(made.authority))
+    return made
+
+
+@pytest.fixture
+def entra(trusted: Certificate) -> Iterator[Directory]:
+    with directory(trusted) as server:
+        yield server
+
+
+@pytest.fixture
+def account(trusted: Certificate, tmp_path: Path) -> Iterator[AzureServer]:
+    """A storage account that lets in who has a token."""
+    with azure_server(tmp_path, trusted) as server:
+        yield server
+
+
+@pytest.fixture
+def signed_in(entra: Directory, monkeypatch: pytest.MonkeyPatch) -> None:
+    """An identity that Azure's own tools find, and a vault that it may read."""
+    vault.forget()
+    for name, value in identity(entra).items():
+        monkeypatch.setenv(name, value)
+    monkeypatch.setenv(vault.URL_VARIABLE, entra.url)
+
+
+def identity(entra: Directory) -> dict[str, str]:
+    """As environment variables, by which nodes of a cluster know who they are."""
+    principal = {"AZURE_TENANT_ID": TENANT, "AZURE_CLIENT_ID": CLIENT, "AZURE_CLIENT_SECRET": SECRET}
+    return principal | {"AZURE_AUTHORITY_HOST": entra.url}
+
+
+def settings_of_principal(account: AzureServer, container: str, entra: Directory) -> str:
+    """A lake in which the service principal acts, as the settings file has it."""
+    way_in = f'tenant_id = "{TENANT}"\nclient_id = "{CLIENT}"\nclient_secret = "{SECRET}"\nauthority = "{entra.url}"\n'
+    return f'[lake]\nroot = "{account.root(container)}/lake"\n[azure]\nendpoint = "{account.endpoint}"\n{way_in}'

@@ -14,6 +14,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, NamedTuple, Self
 
+from conftest import with_database
 from eventlake.workspace import CONFIG, Workspace
 
 PROGRAM = Path(sys.executable).with_name("eventlake")
@@ -44,6 +45,7 @@ class Collector:
         self.folder = folder
         if not (folder / CONFIG).exists():
             Workspace.create(folder)
+            with_database(folder)
             if settings:
                 (folder / CONFIG).write_text(f'workspace_id = "test"\n{settings}')
             self.key = Workspace.open(folder).connections.add_source("web", source_id="src1")[1]
@@ -56,7 +58,9 @@ class Collector:
         return self
 
     def start(self) -> None:
-        command = [str(PROGRAM), "-C", str(self.folder), "collect", "--port", "0", "--roll-seconds", "0.2"]
+        # Each worker takes a second to start: most tests need one.
+        few = ("--port", "0", "--workers", "1", "--roll-seconds", "0.2")
+        command = [str(PROGRAM), "-C", str(self.folder), "collect", *few]
         self.process = subprocess.Popen(
             [*command, *self._options],
             stderr=subprocess.PIPE,

@@ -4,6 +4,7 @@ import functools
 import gzip
 import json
 import os
+import sys
 import tempfile
 import uuid
 from collections.abc import Iterator
@@ -24,13 +25,16 @@ from browsers import chromium as chromium  # noqa: PLC0414
 from browsers import node_modules as node_modules  # noqa: PLC0414
 from browsers import site as site  # noqa: PLC0414
 from eventlake.archive import layout as archive
+from eventlake.clock import Clock
 from eventlake.control.connections import Connection
 from eventlake.control.sources import Source
 from eventlake.events import instants
 from eventlake.lake.layout import HOUR
 from eventlake.query import query
 from eventlake.runners.base import Runner
+from eventlake.runners.class_cache import find_class_cache, make_class_cache
 from eventlake.runners.spark import SparkRunner
+from eventlake.storage import private
 from eventlake.storage.adls import AzureStorage
 from eventlake.storage.objects import ObjectStorage
 from eventlake.storage.s3 import S3Storage
@@ -38,7 +42,7 @@ from eventlake.sync import jobs
 from eventlake.sync.jobs import Job
 from eventlake.sync.run import run
 from eventlake.sync.work import Sizes
-from eventlake.workspace import CONFIG, Clock, Workspace
+from eventlake.workspace import CONFIG, Workspace
 from metastores import engine as engine  # noqa: PLC0414 - fixtures, as is the next
 from metastores import metastore as metastore  # noqa: PLC0414
 from needs import skipped_for
@@ -47,11 +51,12 @@ from servers import AwsUser, AzureServer, PostgresServer, S3Server, azure_server
 
 # No "explain" phase: it traces every line, which on these tests takes minutes.
 PHASES = (hypothesis.Phase.explicit, hypothesis.Phase.reuse, hypothesis.Phase.generate, hypothesis.Phase.shrink)
+EXAMPLES = int(os.environ.get("EVENTLAKE_EXAMPLES", "30"))
 # Other examples every time, everywhere: make prints the seed with which a run can be repeated. What was found once
 # stays as an explicit example beside its test.
 hypothesis.settings.register_profile(
     "eventlake",
-    max_examples=int(os.environ.get("EVENTLAKE_EXAMPLES", "30")),
+    max_examples=EXAMPLES,
     deadline=None,
     phases=PHASES,
     derandomize=False,
@@ -67,7 +72,11 @@ hypothesis.settings.register_profile(
     database=None,
 )
 hypothesis.settings.load_profile("eventlake")
+of_lakes = hypothesis.settings(
+    max_examples=max(10, EXAMPLES // 2)
+)  # for laws whose examples are lakes with their syncs
 
+DATABASE = "eventlake.db"
 RECEIVED = "2026-11-15T10:20:30.123Z"
 
 
@@ -90,6 +99,27 @@ class SetClock(Clock):
 def pytest_make_parametrize_id(val: object) -> str | None:
     """Name binary values by what they are: a gzip header holds the time, and every worker must find the same names."""
     return "binary" if isinstance(val, bytes) and not val.isascii() else None
+
+
+os.environ["XDG_CACHE_HOME"] = str(Path(sys.prefix, "cache"))
+
+
+def pytest_sessionstart(session: pytest.Session) -> None:
+    """Before several processes run tests, make a class cache for them: they start a hundred Sparks."""
+    if getattr(session.config.option, "numprocesses", None) and find_class_cache() is None:
+        make_class_cache(Path(os.devnull))
+
+
+# Files that take longest. They come first, or one process would still be busy with them when the others have ended.
+SLOWEST = (
+    *("cli", "collector", "aws", "rudder_laws", "faults", "laws", "serve", "api", "cli_lakes", "connect", "console"),
+    *("rudderstack", "spark", "bring", "catalog", "crash", "suppression", "sizes", "library", "cli_admission"),
+)
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    places = {f"test_{name}": place for place, name in enumerate(SLOWEST)}
+    items.sort(key=lambda item: places.get(item.path.stem, len(places)))
 
 
 def pytest_terminal_summary(terminalreporter: Any) -> None:
@@ -151,6 +181,22 @@ def settings_of_new_lake() -> str | None:
     return settings_for(_servers[0], new_bucket(_servers[0])) if _servers else None
 
 
+@functools.cache
+def empty_database() -> bytes:
+    """The file of a database without rows. To make its tables step by step takes longer than most tests do."""
+    with tempfile.TemporaryDirectory() as folder:
+        workspace = Workspace.create(Path(folder) / "workspace")
+        assert not workspace.connections.all()
+        workspace.close()
+        return (workspace.folder / DATABASE).read_bytes()
+
+
+def with_database(folder: Path) -> None:
+    """Let a new workspace begin with a database, if it has one of its own."""
+    private.make_file(folder / DATABASE)
+    (folder / DATABASE).write_bytes(empty_database())
+
+
 class Lake:
     """A workspace with one source, as a test uses it; `settings` are added to its settings file."""
 
@@ -171,6 +217,7 @@ class Lake:
             if settings or ON_POSTGRES:
                 database = "" if settings.startswith("database =") else f'database = "{new_database()}"\n'
                 (folder / CONFIG).write_text(f'workspace_id = "test"\n{database}{settings}')
+            with_database(folder)
         self.workspace = Workspace.open(folder, clock or SetClock())
         self.runner = runner
         self.sizes = sizes or Sizes()
@@ -241,6 +288,18 @@ class Lake:
         read = [pq.read_table(self.root / path, partitioning=None) for path in files]
         rows: list[dict[str, Any]] = pa.concat_tables(read, promote_options="default").to_pylist() if read else []
         return rows
+
+    def all_rows(self) -> dict[str, list[dict[str, Any]]]:
+        """The rows of every table, in an order that depends on them only. By one query: to begin one takes long."""
+        tables = self.tables()
+        if not tables:
+            return {}
+        of_each = (f'(select list("a row") from web."{table}" "a row") as "{table}"' for table in tables)
+        (found,) = self.query(f"select {', '.join(of_each)}")  # no column is called so
+        return {
+            table: sorted(found[table] or [], key=lambda row: json.dumps(row, default=str, sort_keys=True))
+            for table in tables
+        }
 
     def rows_of_discards(self) -> list[dict[str, Any]]:
         """Values that a cast changed or refused, in a lake of RudderStack's."""

@@ -4,16 +4,18 @@ import html
 import json
 import re
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 from starlette.testclient import TestClient
 
-from conftest import InProcess, SetClock, new_database, track
+from conftest import InProcess, SetClock, new_database, track, with_database
+from eventlake.clock import Clock
+from eventlake.control.alerts import ATTEMPTS, Alert, Delivery, Kind
 from eventlake.control.people import Scope
 from eventlake.errors import TransientError
 from eventlake.library import Workspace
 from eventlake.web.app import create_app
-from eventlake.workspace import CONFIG, Clock
+from eventlake.workspace import CONFIG
 
 PASSWORD = "correct horse battery staple"
 DAY = "1794873600000"  # 2026-11-17
@@ -25,6 +27,7 @@ class Failing:
     """A runner on which every task fails, as a storage that is away makes it."""
 
     parallelism = 1
+    where: ClassVar[dict[str, str]] = {}
 
     def run(self, function: Any, context: Any, tasks: Any, progress: Any = None) -> list[Any]:
         raise TransientError("the storage is away", fix="wait until it is back")
@@ -46,6 +49,7 @@ def full_place(folder: Path, clock: Clock | None = None, *, settings: str = CHAN
     """A workspace with two sources: one with all that can be seen, one whose syncs fail."""
     folder.mkdir(exist_ok=True)
     (folder / CONFIG).write_text(f'workspace_id = "acme"\ndatabase = "{new_database()}"\n{settings}')
+    with_database(folder)
     place = Workspace.open(folder, clock or SetClock("2026-11-17T12:00:00Z"))
     place.connections.add_source("web", source_id="src1", name="The web shop")
     place.connections.add_source("ios", source_id="src2", name=HOSTILE)
@@ -66,6 +70,17 @@ def full_place(folder: Path, clock: Clock | None = None, *, settings: str = CHAN
             continue
     place._given = InProcess()
     return place
+
+
+def with_alerts(place: Workspace) -> None:
+    """Let there be alerts: one that reached somebody, one that goes on being tried, one that was given up."""
+    for number, kind in enumerate((Kind.SYNC_FAILED, Kind.NO_DATA, Kind.NEW_COLUMNS)):
+        place.alerts.subscribe(kind, "ops")
+        subject = f"ios: {HOSTILE * 3}"
+        alert = Alert(f"a{number}", place.clock.now(), kind, "default", "src2", subject, HOSTILE * 9, "/runs")
+        place.alerts.add(alert, ["ops"])
+        delivery = Delivery(alert.id, "ops", (1, 1, ATTEMPTS)[number], None, None, None)
+        place.alerts.delivered(delivery, (None, "the channel is away", "the channel is away")[number])
 
 
 class Browser:
@@ -102,6 +117,42 @@ class Browser:
         answer = self.client.post(path, data={"csrf": found[1], **fields})
         assert answer.status_code == status, (path, answer.status_code, words(answer.text)[:2000])
         return words(answer.text)
+
+
+class Program:
+    """Uses the API with a token."""
+
+    def __init__(self, place: Workspace, scope: Scope = Scope.ADMIN, **options: Any) -> None:
+        self.place = place
+        _, secret = place.people.add_token("test", scope, "nobody")
+        app = create_app(place, **{"requests_per_second": 0, **options})
+        headers = {"authorization": f"Bearer {secret}"}
+        self.client = TestClient(app, base_url="http://127.0.0.1/api/v1", headers=headers)
+
+    def get(self, path: str, expected: int = 200, **params: Any) -> Any:
+        answer = self.client.get(path, params=params)
+        assert answer.status_code == expected, (path, answer.status_code, answer.text[:1000])
+        return answer.json()
+
+    def post(self, path: str, body: Any = None, status: int = 201) -> Any:
+        answer = self.client.post(path, json=body)
+        assert answer.status_code == status, (path, answer.status_code, answer.text[:1000])
+        return answer.json() if answer.content else None
+
+    def patch(self, path: str, body: Any, status: int = 200) -> Any:
+        answer = self.client.patch(path, json=body)
+        assert answer.status_code == status, (path, answer.status_code, answer.text[:1000])
+        return answer.json()
+
+    def put(self, path: str, body: Any, status: int = 200) -> Any:
+        answer = self.client.put(path, json=body)
+        assert answer.status_code == status, (path, answer.status_code, answer.text[:1000])
+        return answer.json()
+
+    def delete(self, path: str, status: int = 204, body: Any = None) -> Any:
+        answer = self.client.request("DELETE", path, json=body)
+        assert answer.status_code == status, (path, answer.status_code, answer.text[:1000])
+        return answer.json() if answer.content else None
 
 
 def words(text: str) -> str:

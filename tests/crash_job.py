@@ -3,27 +3,40 @@
 Processes are forked from one that has loaded all libraries: hundreds of them start in the time of a few.
 """
 
+import functools
 import multiprocessing
 import os
 import signal
 from collections.abc import Callable
+from multiprocessing import forkserver
+from multiprocessing.context import ForkServerContext
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import pytest
 import sqlalchemy as sa
 
-from eventlake.control.connections import Connection
 from eventlake.storage.local import LocalStorage
 from eventlake.storage.objects import ObjectStorage
-from eventlake.sync import jobs
-from eventlake.sync.run import run
+from eventlake.sync import jobs, requests
+from eventlake.sync.carry_out import carry_out
+from eventlake.sync.work import Sizes
 from eventlake.workspace import Workspace
 from runner_without_spark import InProcess
 
 CHANGES = {"write", "create", "move", "delete", "delete_folder", "open_output", "put"}
 
-_processes = multiprocessing.get_context("forkserver")
-_processes.set_forkserver_preload(["crash_job", "stepwise"])
+
+@functools.cache
+def processes() -> ForkServerContext:
+    """Makes processes, by a server that has loaded all libraries."""
+    context = multiprocessing.get_context("forkserver")
+    context.set_forkserver_preload(["crash_job", "stepwise", "eventlake.control.suppressions", "pandas"])
+    with pytest.MonkeyPatch.context() as environment:
+        # Older versions of Python do not tell it where modules are, and it passes over what it cannot find.
+        environment.setenv("PYTHONPATH", str(Path(__file__).parent), prepend=os.pathsep)
+        forkserver.ensure_running()
+    return context
 
 
 class Ended(NamedTuple):
@@ -78,15 +91,29 @@ def with_counted_storage(workspace: Workspace, before_change: Callable[[str], No
     workspace.lake().__dict__["storage"] = counted
 
 
+# What a rebuild changes, in each dialect.
+ANEW = {"segment": {"table_prefix": "x"}, "rudderstack": {"time_window_layout": "dt=2006-01-02"}}
+
+
+A_DAY_EACH = Sizes(bytes_per_part=1, bytes_per_part_and_core=0)  # the parts of a replay
+
+
 def carried_out(workspace: Workspace, kind: str) -> None:
     connection = workspace.connections.get("web")
-    job = {"sync": jobs.sync, "replay": lambda one: jobs.replay(one, None, None), "rebuild": _renamed}[kind](connection)
-    run(workspace, job, InProcess())
-
-
-def _renamed(connection: Connection) -> jobs.Job:
-    settings = connection.settings.model_copy(update={"table_prefix": "x"})
-    return jobs.rebuild(connection._replace(settings=settings))
+    match kind:
+        case "sync":
+            job = jobs.sync(connection)
+        case "replay":
+            job = requests.replay(workspace.lake(connection.lake), connection, None, None)
+        case "rest of a replay":
+            job = requests.rest_of_replay(workspace.lake(connection.lake), connection)
+        case "rebuild":
+            anew = ANEW[connection.settings.dialect_name]
+            job = jobs.rebuild(workspace.connections.preview("web", anew))
+        case _:
+            raise ValueError(kind)
+    for _ in carry_out(workspace, job, InProcess(), sizes=A_DAY_EACH):
+        pass
 
 
 def _die_at(folder: Path, kind: str, last: int, since: str, environment: dict[str, str], told: Any) -> None:
@@ -113,8 +140,8 @@ def killed_at(folder: Path, kind: str, change: int, *, since: str = "", after: f
     Changes are counted from the beginning, or from the one whose name contains `since`. How far a run is, it notes in
     the database as time goes by, so one may make a change less than another: then it ends before it would have died.
     """
-    here, there = _processes.Pipe(duplex=False)
-    process = _processes.Process(target=_die_at, args=(folder, kind, change, since, dict(os.environ), there))
+    here, there = processes().Pipe(duplex=False)
+    process = processes().Process(target=_die_at, args=(folder, kind, change, since, dict(os.environ), there))
     process.start()
     there.close()
     process.join(after)

@@ -1,12 +1,16 @@
 """A runner without Spark, for laws that need hundreds of syncs."""
 
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 
 class InProcess:
     parallelism = 2
+
+    @property
+    def where(self) -> Mapping[str, str]:
+        return {}
 
     def run(
         self,
@@ -23,6 +27,7 @@ class Slow(InProcess):
 
     def __init__(self) -> None:
         self.begun, self.go_on = threading.Event(), threading.Event()
+        self.done = 0  # tasks, as it tells
 
     def run(
         self,
@@ -34,5 +39,5 @@ class Slow(InProcess):
         self.begun.set()
         while not self.go_on.wait(0.02):
             if progress:
-                progress(0)
+                progress(self.done)
         return super().run(function, context, tasks)

@@ -65,11 +65,11 @@ def server(
     try:
         yield process
     finally:
-        for kind in (stop, signal.SIGKILL):
+        for kind, patience in ((stop, farewell), (signal.SIGKILL, SECONDS_TO_COME_UP)):
             with contextlib.suppress(ProcessLookupError):
                 os.killpg(process.pid, kind)
             with contextlib.suppress(subprocess.TimeoutExpired):
-                process.wait(farewell)
+                process.wait(patience)
 
 
 def wait_for(what: str, folder: Path, processes: list[subprocess.Popen[bytes]], is_ready: Callable[[], bool]) -> None:
@@ -146,7 +146,7 @@ class AzureServer(NamedTuple):
 
 
 # What the account of the emulator is called is known to everybody, and so is its key.
-_WELL_KNOWN = "Eby8vdM02xNOcqFlqUwJPLlmEtlCDXJ1OUzFT50uSRZ6IFsuFq2UVErCz4I6tq/K1SZFPTOtr/KBHBeksoGMGw=="
+WELL_KNOWN = "Eby8vdM02xNOcqFlqUwJPLlmEtlCDXJ1OUzFT50uSRZ6IFsuFq2UVErCz4I6tq/K1SZFPTOtr/KBHBeksoGMGw=="
 
 
 @contextlib.contextmanager
@@ -163,7 +163,7 @@ def azure_server(folder: Path, tls: Certificate | None = None) -> Iterator[Azure
     words = [node, program / "dist" / "src" / "blob" / "main.js", *options, *flags]
     with server(folder / "azurite.log", *map(str, words)) as process:
         wait_for("Azurite", folder, [process], lambda: answers(port))
-        yield AzureServer(f"{'https' if tls else 'http'}://127.0.0.1:{port}/devstoreaccount1", _WELL_KNOWN)
+        yield AzureServer(f"{'https' if tls else 'http'}://127.0.0.1:{port}/devstoreaccount1", WELL_KNOWN)
 
 
 def npm_packages(name: str, packages: list[str]) -> Path:

@@ -40,7 +40,8 @@ class Cluster:
     def __init__(self, folder: Path, spark_home: Path, s3_endpoint: str, *, lazy: bool = False) -> None:
         self._folder = folder
         self._spark_home = spark_home
-        self._s3 = boto3.client("s3", endpoint_url=s3_endpoint)
+        # With the credentials of now: boto3 keeps those that it found first.
+        self._s3 = boto3.session.Session().client("s3", endpoint_url=s3_endpoint)
         self._lazy = lazy  # takes steps, and does nothing
         self._processes: dict[str, subprocess.Popen[bytes]] = {}
         self._seen: set[str] = set()

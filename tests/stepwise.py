@@ -11,7 +11,7 @@ from typing import Any
 
 import sqlalchemy as sa
 
-from crash_job import _processes, carried_out, with_counted_storage
+from crash_job import carried_out, processes, with_counted_storage
 from eventlake.errors import BusyError
 from eventlake.workspace import Workspace
 
@@ -51,8 +51,8 @@ class Stepwise:
 
     def __init__(self, folder: Path, kind: str) -> None:
         self.kind = kind
-        self._pipe, there = _processes.Pipe()
-        self._process = _processes.Process(target=_stepwise, args=(folder, kind, dict(os.environ), there))
+        self._pipe, there = processes().Pipe()
+        self._process = processes().Process(target=_stepwise, args=(folder, kind, dict(os.environ), there))
         self._process.start()
         there.close()
         self._stands = self._pipe.poll(10 * PATIENCE) and self._heard()

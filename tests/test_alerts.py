@@ -1,37 +1,44 @@
 """Alerts: when people are told, that they are told once, and that it reaches them."""
 
 import email
-import hashlib
-import hmac
 import http.server
 import json
+import re
 import ssl
 import threading
+import time
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import pytest
+import sqlalchemy as sa
 from aiosmtpd.controller import Controller
 from aiosmtpd.smtp import AuthResult, LoginPassword
 from hypothesis import given
 from hypothesis import strategies as st
 
 from certificates import certificate
-from conftest import SetClock, new_database
+from conftest import InProcess, SetClock, new_database, track, with_database
 from eventlake.alerts import channels, rules
 from eventlake.alerts.rules import About
 from eventlake.alerts.watch import Watch
+from eventlake.archive import layout as archive
+from eventlake.cli.serve import tell_people
 from eventlake.control.alerts import ATTEMPTS, Alert, Kind
-from eventlake.control.run_lines import Counts, RunLine
+from eventlake.control.collected import Taken
+from eventlake.control.run_lines import Counts, LastLoaded, RunLine
 from eventlake.errors import ConfigurationError, InvalidSettingsError, NotFoundError, TransientError
+from eventlake.events import instants
 from eventlake.library import Workspace
 from eventlake.settings.serve import EmailChannelSettings, SlackChannelSettings, WebhookChannelSettings
-from eventlake.timetable import MINUTE
+from eventlake.timetable import DAY, MINUTE
 from eventlake.workspace import CONFIG, read_settings
 from servers import free_ports
 
 HOUR = 60 * MINUTE
+DOCS = Path(__file__).parent.parent / "docs"
 WEB = About("src1", "default", "web")
 
 
@@ -52,6 +59,9 @@ def test_failures_are_told_the_first_fifth_and_twentieth_time_in_a_row() -> None
     assert fifth.subject == "web: sync failed 5 times in a row"
     assert fifth.body.startswith("the storage is away\n\nNothing is lost")
     assert fifth.link == "/runs/17"
+    mendable = rules.sync_failed(WEB, failed._replace(fix="mount it"), 1)
+    assert mendable
+    assert mendable.body.startswith("the storage is away\nFix: mount it\n\nNothing is lost")
 
 
 def test_that_it_works_again_is_told_once() -> None:
@@ -63,14 +73,18 @@ def test_that_it_works_again_is_told_once() -> None:
 
 def test_no_data_is_told_after_so_many_hours_and_once_for_each_gap() -> None:
     now = 1000 * HOUR
-    assert rules.no_data(WEB, now - 24 * HOUR, now, 24) is None
-    told = rules.no_data(WEB, now - 24 * HOUR - 1, now, 24)
-    later = rules.no_data(WEB, now - 24 * HOUR - 1, now + 10 * HOUR, 24)
-    another = rules.no_data(WEB, now, now + 25 * HOUR, 24)
+    at = [LastLoaded(now - hours, True) for hours in (24 * HOUR, 24 * HOUR + 1)]
+    assert rules.no_data(WEB, at[0], now, 24) is None
+    told = rules.no_data(WEB, at[1], now, 24)
+    later = rules.no_data(WEB, at[1], now + 10 * HOUR, 24)
+    another = rules.no_data(WEB, LastLoaded(now, True), now + 25 * HOUR, 24)
     assert told
     assert later
     assert another
     assert told.id == later.id != another.id
+    never = rules.no_data(WEB, LastLoaded(now, False), now + 25 * HOUR, 24)
+    assert never
+    assert "nothing was loaded since" in never.body
 
 
 @pytest.mark.parametrize(
@@ -78,15 +92,15 @@ def test_no_data_is_told_after_so_many_hours_and_once_for_each_gap() -> None:
     [
         (1000, 1000, None),
         (500, 1000, None),  # exactly the half
-        (499, 1000, "web: 50 % fewer rows than a week ago"),
-        (1501, 1000, "web: 50 % more rows than a week ago"),
-        (0, 1000, "web: 100 % fewer rows than a week ago"),
+        (499, 1000, "web: 50 % fewer events than a week ago"),
+        (1501, 1000, "web: 50 % more events than a week ago"),
+        (0, 1000, "web: 100 % fewer events than a week ago"),
         (5000, 99, None),  # too few to tell
         (5000, 0, None),
     ],
 )
-def test_a_day_that_differs_from_the_same_day_of_last_week_is_told(rows: int, before: int, words: str | None) -> None:
-    told = rules.volume(WEB, 20_000, rows, before, 50)
+def test_hours_that_differ_from_the_same_hours_of_last_week_are_told(rows: int, before: int, words: str | None) -> None:
+    told = rules.volume(WEB, 20_000 * DAY, rows, before, 50)
     assert (told.subject if told else None) == words
 
 
@@ -129,6 +143,7 @@ def clock() -> SetClock:
 def place(tmp_path: Path, clock: SetClock) -> Workspace:
     channel = '[channels.ops]\nkind = "slack"\nurl = "http://127.0.0.1:9/x"\n'
     (tmp_path / CONFIG).write_text(f'workspace_id = "test"\ndatabase = "{new_database()}"\n{channel}')
+    with_database(tmp_path)
     found = Workspace.open(tmp_path, clock)
     found.connections.add_source("web", source_id="src1")
     found.connections.add_source("ios", source_id="src2")
@@ -184,20 +199,27 @@ def test_what_somebody_stopped_is_no_failure(place: Workspace) -> None:
     assert subjects(place) == []
 
 
-def test_what_could_not_be_noted_is_found_by_the_next_look(place: Workspace, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_could_not_be_noted_is_found_by_the_next_look(place: Workspace) -> None:
     ran(place, "failed")
     ran(place, "failed", "src2")
     watch = Watch(place)
-    with monkeypatch.context() as away:
-        away.setattr(place.alerts, "add", _fails)
-        with pytest.raises(TransientError):
-            watch.look()
+    with insertions_failing(place, "alerts"), pytest.raises(TransientError):
+        watch.look()
     watch.look()
     assert sorted(subjects(place)) == ["ios: sync failed", "web: sync failed"]
 
 
-def _fails(*_: Any) -> None:
-    raise TransientError("the database is away", fix="")
+@contextmanager
+def insertions_failing(place: Workspace, table: str) -> Iterator[None]:
+    """Let the database be away whenever something is added to a table."""
+
+    def fail(*told: Any) -> None:
+        if told[2].startswith(f"INSERT INTO {table} "):
+            raise TransientError("the database is away", fix="")
+
+    sa.event.listen(place.engine, "before_cursor_execute", fail)
+    yield
+    sa.event.remove(place.engine, "before_cursor_execute", fail)
 
 
 def test_a_run_that_is_noted_late_is_looked_at(place: Workspace, clock: SetClock) -> None:
@@ -214,18 +236,17 @@ def test_a_run_that_is_noted_late_is_looked_at(place: Workspace, clock: SetClock
     assert "web: 100.0 % quarantined" in subjects(place)
 
 
-def test_a_day_is_told_when_its_last_sync_is_over(place: Workspace, clock: SetClock) -> None:
-    ran(place, lines=500, loaded=500)
-    clock.forward(hours=7 * 24 + 11.9)
+def test_new_tables_of_a_day_are_told_when_its_last_sync_is_over(place: Workspace, clock: SetClock) -> None:
+    clock.forward(hours=11.9)
     last = place.lake().runs.start("src1", "sync", clock.now_ns())
     clock.forward(hours=0.2)  # it is the next day
     watch = Watch(place)
     watch.look()
-    assert not any("a week ago" in one for one in subjects(place))
-    books = {"lines": 500, "loaded": 500, "duplicates": 0, "suppressed": 0, "blocked": 0, "quarantined": 0}
-    place.lake().runs.finished(last, [{"books": books}], clock.now())
+    assert "web: 1 new table" not in subjects(place)
+    head = {"books": {"lines": 5, "loaded": 5}, "rescued": 0}
+    place.lake().runs.finished(last, [head, {"table_name": "page", "is_new": True}], clock.now())
     watch.look()
-    assert not any("a week ago" in one for one in subjects(place))  # it was like a week ago after all
+    assert "web: 1 new table" in subjects(place)
 
 
 def test_the_same_is_told_once_by_however_many_look(place: Workspace, clock: SetClock) -> None:
@@ -252,19 +273,71 @@ def test_who_subscribes_to_a_source_is_told_of_it_only_and_by_their_threshold(
     assert len(place.alerts.deliveries([by_subject["ios: 2.0 % quarantined"]])) == 1
 
 
-def test_what_is_told_once_a_day(place: Workspace, clock: SetClock) -> None:
-    ran(place, lines=500, loaded=500, new=1)
-    clock.forward(hours=7 * 24)
-    ran(place, lines=10, loaded=10)
+def came(place: Workspace, count: int, *, at: str = "") -> None:
+    """Let a sync load what was received at a time, by default now."""
+    moment = instants.parse(at) if at else None
+    received = moment.micros if moment else place.clock.now()
+    lines = "\n".join(
+        json.dumps(track("Signed Up", f"{received}-{number}", receivedAt=instants.to_text(received)))
+        for number in range(count)
+    )
+    place.archive.write(archive.path("src1", received, f"{received}.json"), lines.encode())
+    place._given = InProcess()
+    place.sync("web")
+
+
+def told_volumes(place: Workspace) -> list[str]:
+    return [one for one in subjects(place) if "a week ago" in one]
+
+
+def collected(place: Workspace, clock: SetClock) -> None:
+    """Let it be a collector that takes the events of this source."""
+    place.collected.begin("here", clock.now() - DAY, {})
+    place.collected.note("here", clock.now(), {"src1": Taken(accepted=1)})
+
+
+def test_fewer_events_than_in_the_same_hours_of_last_week_are_told_by_the_next_sync(
+    place: Workspace, clock: SetClock
+) -> None:
+    clock.forward(hours=7)  # Tuesday, 19:00
+    came(place, 400, at="2026-11-17T13:30:00Z")
+    came(place, 300, at="2026-11-17T18:30:00Z")
+    clock.forward(hours=7 * 24 - 2)  # 17:00, a week later
+    collected(place, clock)
+    came(place, 90)
     watch = Watch(place)
     watch.look()
-    assert not any("a week ago" in one for one in subjects(place))  # the day is not over
-    clock.forward(hours=24)
+    assert told_volumes(place) == []  # these hours are not over
+    clock.forward(hours=1.1)
+    came(place, 10, at="2026-11-24T17:59:00Z")
     watch.look()
-    assert "web: 98 % fewer rows than a week ago" in subjects(place)
-    clock.forward(hours=2)
+    assert told_volumes(place) == ["web: 75 % fewer events than a week ago"]
+    (alert,) = [one for one in place.alerts.latest() if one.kind is Kind.VOLUME]
+    assert "100 events came between 2026-11-24 12:00 and 18:00 UTC" in alert.body
+    clock.forward(hours=1)
+    place.sync("web")
     watch.look()
-    assert len([one for one in subjects(place) if "a week ago" in one]) == 1
+    Watch(place).look()  # another
+    assert len(told_volumes(place)) == 1
+    clock.forward(hours=5)
+    place.sync("web")
+    watch.look()
+    assert told_volumes(place)[1:] == ["web: 100 % fewer events than a week ago"]
+
+
+def test_events_that_come_late_from_elsewhere_are_compared_when_they_have_come(
+    place: Workspace, clock: SetClock
+) -> None:
+    came(place, 400, at="2026-11-17T11:30:00Z")
+    clock.forward(hours=7 * 24 + 8)  # 20:00, a week later
+    place.sync("web")
+    watch = Watch(place)
+    watch.look()
+    assert told_volumes(place) == []  # nobody collects here: they may come yet
+    came(place, 390, at="2026-11-24T11:30:00Z")
+    came(place, 10, at="2026-11-24T12:30:00Z")
+    watch.look()
+    assert told_volumes(place) == []
 
 
 def test_a_digest_of_what_is_new(place: Workspace, clock: SetClock) -> None:
@@ -281,12 +354,37 @@ def test_no_data_for_a_day(place: Workspace, clock: SetClock) -> None:
     ran(place, lines=0, loaded=0)  # a sync without data is no data
     watch.look()
     assert subjects(place) == []
-    clock.forward(hours=2)
+    clock.forward(hours=1.1)
+    ran(place, lines=0, loaded=0)
     watch.look()
     clock.forward(hours=2)
     watch.look()
     assert subjects(place).count("web: no data for 24 hours") == 1
-    place.connections.enable("web", False)
+    assert subjects(place).count("ios: no data for 24 hours") == 1  # to which nothing ever came
+
+
+def test_syncs_once_a_day_or_a_week_make_no_false_alarm(place: Workspace, clock: SetClock) -> None:
+    place.connections.change("web", {"schedule": "at 12:00"})
+    place.connections.change("ios", {"schedule": "cron 0 12 * * 2"})
+    watch = Watch(place)
+    ran(place, lines=5, loaded=5)
+    ran(place, source_id="src2", lines=5, loaded=5)
+    for _ in range(6):
+        clock.forward(hours=24.02)  # the next is due, and a little late
+        watch.look()
+        run_id = place.lake().runs.start("src1", "sync", clock.now_ns())
+        clock.forward(hours=0.1)
+        watch.look()
+        place.lake().runs.finished(run_id, [{"books": {"loaded": 5}}], clock.now())
+        watch.look()
+    assert subjects(place) == []
+    clock.forward(hours=24)
+    run_id = place.lake().runs.start("src1", "sync", clock.now_ns())
+    watch.look()
+    assert "web: no data for 24 hours" not in subjects(place)
+    clock.forward(hours=24.1)  # it goes on and on
+    watch.look()
+    assert "web: no data for 24 hours" in subjects(place)
 
 
 def test_subscriptions_are_checked(place: Workspace) -> None:
@@ -369,7 +467,7 @@ def listener() -> Iterator[str]:
 
 ALERT = Alert(
     "id1", 1_794_916_800_000_000, Kind.SYNC_FAILED, "default", "src1", "web: sync failed\nBcc: x@y", "why", "/runs/17"
-)
+).message
 
 
 def test_a_webhook_is_signed_and_can_be_checked(listener: str) -> None:
@@ -377,7 +475,18 @@ def test_a_webhook_is_signed_and_can_be_checked(listener: str) -> None:
     channels.send(channel, ALERT, "https://lake.example/")
     ((path, headers, body),) = Requests.got
     assert path == "/hook?a=1"
-    assert headers["X-Eventlake-Signature"] == "sha256=" + hmac.new(b"key", body, hashlib.sha256).hexdigest()
+    header = headers["X-Eventlake-Signature"]
+    documented = re.search(r"```python\n(.*?)```", (DOCS / "alerts.md").read_text(), re.DOTALL)
+    assert documented
+    receiver: dict[str, Any] = {}
+    exec(documented[1], receiver)
+    is_genuine = receiver["is_genuine"]
+    assert is_genuine("key", header, body)
+    assert not is_genuine("another", header, body)
+    assert not is_genuine("key", header, body + b" ")
+    hour_ago = channels.signature("key", body, int(time.time()) - 3600)
+    assert not is_genuine("key", hour_ago, body)
+    assert not is_genuine("key", re.sub("t=[0-9]+", f"t={int(time.time())}", hour_ago), body)
     told = json.loads(body)
     assert (told["kind"], told["link"]) == ("sync_failed", "https://lake.example/runs/17")
     assert told["at"] == "2026-11-17T12:00:00Z"
@@ -398,6 +507,23 @@ def test_what_a_webhook_answers_is_told_without_the_address(listener: str, statu
         channels.send(channel, ALERT, "")
     assert str(told.value) == f"127.0.0.1 answers {status} said [31mno"
     assert len(Requests.got) == 1  # it is not led elsewhere
+
+
+def test_what_waits_is_delivered_while_nothing_new_can_be_noted(tmp_path: Path, listener: str) -> None:
+    (tmp_path / CONFIG).write_text(f'workspace_id = "t"\n[channels.ops]\nkind = "slack"\nurl = "{listener}/x"\n')
+    place, stop = Workspace.open(tmp_path), threading.Event()
+    place.connections.add_source("web", source_id="src1")
+    place.alerts.add(Alert("a", 1, Kind.VOLUME, None, None, "s", "b", "/"), ["ops"])
+    ran(place, "failed")
+    with insertions_failing(place, "alerts"):
+        thread = threading.Thread(target=tell_people, args=(place, stop), kwargs={"every": 0.01})
+        thread.start()
+        deadline = time.monotonic() + 30
+        while not Requests.got and time.monotonic() < deadline:
+            time.sleep(0.01)
+        stop.set()
+        thread.join()
+    assert [json.loads(body)["text"][:3] for _, _, body in Requests.got] == ["*s*"]
 
 
 class Mails:
@@ -481,6 +607,14 @@ def test_an_address_that_cannot_be_used_is_refused_without_being_shown(url: str)
     with pytest.raises(ConfigurationError, match="not an address") as told:
         read_settings({"workspace_id": "x", "channels": {"ops": {"kind": "slack", "url": url}}}, CONFIG)
     assert url not in str(told.value)
+
+
+def test_a_sample_is_told_from_an_alert_by_its_kind(tmp_path: Path, listener: str) -> None:
+    (tmp_path / CONFIG).write_text(f'workspace_id = "t"\n[channels.pager]\nkind = "webhook"\nurl = "{listener}/x"\n')
+    Workspace.open(tmp_path).send_sample("pager")
+    told = json.loads(Requests.got[0][2])
+    assert told["kind"] == "sample"
+    assert told["kind"] not in list(Kind)
 
 
 def test_a_sample_reaches_its_channel(tmp_path: Path, listener: str) -> None:

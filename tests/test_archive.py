@@ -19,6 +19,7 @@ from hypothesis import strategies as st
 from eventlake.archive import layout
 from eventlake.archive.importer import Imported, find_raw_files, import_file
 from eventlake.archive.reader import Digested, Lines, LongLine, ReadSizes, UnreadableFileError, opened, read_lines
+from eventlake.archive.whole import WholeArchive
 from eventlake.errors import DownloadDeniedError, EventLakeError, InvalidSettingsError, PermissionMissingError
 from eventlake.events import instants
 from eventlake.storage.base import Storage, new_digest
@@ -495,6 +496,9 @@ def test_uploads_under_way_are_not_raw_files(storage: Storage) -> None:
 # Opening
 
 
+RAW = "segment-logs/src1/1/raw.gz"
+
+
 class Refusing(LocalStorage):
     """A store that refuses to read."""
 
@@ -506,16 +510,19 @@ class Refusing(LocalStorage):
 
 def test_a_raw_file_is_read_and_hashed_and_closed(storage: Storage) -> None:
     content = gzip.compress(b"a\nb\n")
-    storage.write("raw.gz", content)
-    with opened(storage, "raw.gz") as raw:
+    storage.write(RAW, content)
+    with opened(WholeArchive(storage), RAW) as raw:
         assert [by_number(block) for block in read_lines(raw)] == [{1: b"a", 2: b"b"}]
-        assert raw.digest() == storage.digest("raw.gz")
+        assert raw.digest() == storage.digest(RAW)
     with pytest.raises(ValueError, match="closed"):
         raw.readall()
 
 
 def test_a_raw_file_that_is_gone_is_told_by_its_name(storage: Storage) -> None:
-    with pytest.raises(UnreadableFileError, match=r"^some/raw\.gz is gone$"), opened(storage, "some/raw.gz"):
+    with (
+        pytest.raises(UnreadableFileError, match=rf"^{RAW} is gone$"),
+        opened(WholeArchive(storage), RAW),
+    ):
         pass
 
 
@@ -524,10 +531,14 @@ def test_a_raw_file_that_may_not_be_read_is_left_out_and_a_bucket_that_may_not_b
 ) -> None:
     refusing = Refusing(str(tmp_path))
     refusing.refusal = PermissionMissingError("raw.gz may not be read", fix="chmod")
-    with pytest.raises(UnreadableFileError, match=r"^raw\.gz may not be read$"), opened(refusing, "raw.gz"):
+    whole = WholeArchive(refusing)
+    with (
+        pytest.raises(UnreadableFileError, match=r"^raw\.gz may not be read$"),
+        opened(whole, RAW),
+    ):
         pass
     refusing.refusal = DownloadDeniedError("no right to get objects", fix="a policy")
-    with pytest.raises(DownloadDeniedError), opened(refusing, "raw.gz"):
+    with pytest.raises(DownloadDeniedError), opened(whole, RAW):
         pass
 
 

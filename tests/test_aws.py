@@ -1,5 +1,6 @@
 """A lake on AWS: bucket, Glue, roles and their rights, and what is told when a right or a setting is missing."""
 
+import contextlib
 import json
 import os
 import pickle
@@ -18,16 +19,26 @@ import pytest
 from moto.glue.exceptions import GlueClientError
 from moto.glue.responses import GlueResponse
 
-from aws import REGION, Aws, rights_checked
+from aws import ACCOUNT, REGION, Aws, rights_checked
+from commands import command, examination
 from conftest import InProcess, Lake, SetClock, track
 from eventlake.audit.repair import repair
 from eventlake.audit.verify import verify
 from eventlake.aws.session import AwsOptions
-from eventlake.errors import EventLakeError, InvalidSettingsError, PermissionMissingError
+from eventlake.catalog.mirrored import MirroredCatalog
+from eventlake.doctor.on_aws import regions
+from eventlake.errors import (
+    ConfigurationError,
+    EventLakeError,
+    InvalidSettingsError,
+    PermissionMissingError,
+    TransientError,
+)
+from eventlake.reports import report
 from eventlake.schema.types import ColumnType
 from eventlake.storage.s3 import S3Options, S3Storage
 from eventlake.sync import jobs, requests
-from eventlake.workspace import Workspace
+from eventlake.workspace import Workspace, read_settings
 
 EXTERNAL_ID = "workspace-1"
 
@@ -212,11 +223,15 @@ def test_four_rights_in_glue_are_enough_for_a_lake_of_rudderstacks_without_parti
         lake.sync_of(track("A", "m1", properties={"price": 1, "plan": "x"}))
         lake.sync_of(track("A", "m2", properties={"price": "n/a", "new": 0.5}))
         lake.run(jobs.replay(lake.connection, None, None))
+        assert verify(lake.workspace, lake.connection, InProcess()) == []
+        job = requests.retype(lake.place, f"{database}.a", "new", "string")
+        assert job
+        lake.run(job)
     tables = {table["Name"]: table for table in glue.get_tables(DatabaseName=database)["TableList"]}
     assert set(tables) == {"a", "tracks", "rudder_discards"}
     storage = tables["a"]["StorageDescriptor"]
     types = {column["Name"]: column["Type"] for column in storage["Columns"]}
-    assert (types["price"], types["plan"], types["new"]) == ("bigint", "varchar(65535)", "double")
+    assert (types["price"], types["plan"], types["new"]) == ("bigint", "varchar(65535)", "varchar(65535)")
     assert (tables["a"]["PartitionKeys"], tables["a"]["TableType"]) == ([], "EXTERNAL_TABLE")
     assert storage["Location"] == f"s3://{on_aws.bucket}/lake/rudder-datalake/{database}/a"
     assert verify(lake.workspace, lake.connection, InProcess()) == []
@@ -255,6 +270,131 @@ def test_tables_that_rudderstack_made_in_glue_are_gone_on_with_and_what_users_se
     assert ("event_text", "varchar(65535)") in types
     assert table["Parameters"]["owner"] == "me"
     assert lake.query(f"select price from {database}.a") == [{"price": 1}]
+
+
+class Theirs(NamedTuple):
+    """A table in Glue that somebody else made, with partitions, where a connection would make its own."""
+
+    lake: Lake
+    glue: Any
+    place: dict[str, str]
+    column: str  # of theirs
+
+    def table(self) -> Any:
+        return self.glue.get_table(DatabaseName=self.place["DatabaseName"], Name=self.place["TableName"])["Table"]
+
+    def partitions(self) -> dict[tuple[str, ...], Any]:
+        found = self.glue.get_partitions(**self.place)["Partitions"]
+        return {tuple(one["Values"]): one["StorageDescriptor"] for one in found}
+
+    @property
+    def name(self) -> str:
+        return ".".join(self.place.values())
+
+
+@pytest.fixture(params=["rudderstack", "segment"])
+def theirs(on_aws: OnAws, request: pytest.FixtureRequest) -> Theirs:
+    is_segment = request.param == "segment"
+    lake = on_aws.lake() if is_segment else rudder_lake(on_aws, time_window_layout="dt=2006-01-02")
+    dialect, glue = lake.connection.dialect, on_aws.aws.client("glue")
+    key, ident, price = ("track_a", "message_id", "properties_price") if is_segment else ("a", "id", "price")
+    location, keys = f"s3://{on_aws.bucket}/lake/{dialect.location(key)}", dialect.date_partition.keys
+    odd = {"Name": "odd", "Type": "array<string>"}  # which neither dialect writes
+    columns = [{"Name": ident, "Type": "string"}, {"Name": price, "Type": "bigint"}, odd]
+    lake.workspace.connections.change("web", {"select": f"-{key}:odd"})
+    place = {"DatabaseName": dialect.database, "TableName": dialect.table_name(key)}
+    table = {
+        "Name": place["TableName"],
+        "PartitionKeys": [{"Name": name, "Type": "string"} for name in keys],
+        "StorageDescriptor": {"Columns": columns, "Location": location},
+    }
+    glue.create_database(DatabaseInput={"Name": dialect.database})
+    glue.create_table(DatabaseName=dialect.database, TableInput=table)
+    for day in ("2026-10-01", "2026-10-02"):
+        values = [day, "09"][: len(keys)]
+        storage = {"Columns": columns, "Location": f"{location}/as-they-like/{day}"}
+        glue.create_partition(**place, PartitionInput={"Values": values, "StorageDescriptor": storage})
+    found = Theirs(lake, glue, place, price)
+    lake.run(requests.adopt(lake.place, lake.connection))
+    return found
+
+
+def test_partitions_of_a_table_that_was_taken_over_stay_whatever_becomes_of_ours(theirs: Theirs) -> None:
+    lake, before = theirs.lake, theirs.partitions()
+    lake.sync_of(
+        track("A", "m1", userId="ann", properties={"new": 1}),
+        track("A", "m2", userId="bob", receivedAt="2026-11-16T10:00:00Z"),
+    )
+    assert len(theirs.partitions()) == 4
+    lake.workspace.suppressions.add(["bob"])
+    lake.run(jobs.replay(lake.connection, None, None))
+    assert theirs.partitions().items() >= before.items()
+    lake.run(jobs.rebuild(lake.connection))
+    assert theirs.partitions().items() >= before.items()
+    own = theirs.column.replace("price", "new")
+    job = requests.retype(lake.place, theirs.name, own, "string")
+    assert job
+    lake.run(job)
+    assert theirs.partitions().items() >= before.items()
+    ours = [
+        {c["Name"]: c["Type"] for c in one["Columns"]}
+        for values, one in theirs.partitions().items()
+        if values not in before
+    ]
+    assert lake.types(theirs.place["TableName"])[own] == "string"
+    assert (
+        ours[0][own] == {c["Name"]: c["Type"] for c in theirs.table()["StorageDescriptor"]["Columns"]}[own] != "bigint"
+    )
+    assert verify(lake.workspace, lake.connection, InProcess()) == []
+
+
+@pytest.mark.parametrize("theirs", ["rudderstack"], indirect=True)
+def test_a_column_of_a_type_that_nobody_here_writes_stays_theirs(theirs: Theirs) -> None:
+    lake = theirs.lake
+
+    def shown() -> dict[str, str]:
+        return {column["Name"]: column["Type"] for column in theirs.table()["StorageDescriptor"]["Columns"]}
+
+    lake.sync_of(track("A", "m1", properties={"odd": "x", "price": 1}))
+    assert "odd" not in lake.types("a")
+    assert (shown()["odd"], shown()["price"]) == ("array<string>", "bigint")
+    lake.workspace.connections.change("web", {"select": ""})
+    lake.sync_of(track("A", "m2", properties={"odd": "x"}))
+    assert lake.query(f"select odd from {theirs.name} where id = 'm2'") == [{"odd": "x"}]
+    assert shown()["odd"] == "array<string>", "the files that were there have it so"
+    (found,) = verify(lake.workspace, lake.connection, InProcess())
+    assert (found.kind, found.detail) == ("not_in_glue", "columns are missing, or have other types")
+
+
+def test_a_table_that_was_taken_over_is_neither_retyped_nor_dropped_nor_laid_out_anew(theirs: Theirs) -> None:
+    lake, before = theirs.lake, (theirs.table(), theirs.partitions())
+    lake.sync_of(track("B", "m1"))
+
+    def refused(ask: Callable[[], Any]) -> str:
+        with pytest.raises(InvalidSettingsError, match="was taken over") as caught:
+            ask()
+        return caught.value.fix
+
+    assert "into another database" in refused(lambda: requests.retype(lake.place, theirs.name, theirs.column, "string"))
+    assert "select=-" in refused(lambda: requests.drop(lake.place, theirs.name))
+    name = lake.connection.settings.names_layout
+    layout = "day" if name == "date_partition" else "year=2006/month=01/day=02"
+    other = lake.workspace.connections.preview("web", {name: layout})
+    assert f"keep {name} as it is" in refused(lambda: lake.run(jobs.rebuild(other)))
+    assert (theirs.table(), theirs.partitions()) == before
+
+
+def test_tables_that_were_taken_over_are_given_back_when_ours_get_other_names(theirs: Theirs) -> None:
+    lake, before = theirs.lake, theirs.partitions()
+    lake.sync_of(track("A", "m1", properties={"price": 1, "new": 2}))
+    settings = {lake.connection.settings.names_database: f"{lake.connection.database}_2"}
+    lake.run(jobs.rebuild(lake.workspace.connections.preview("web", settings)))
+    assert lake.query(f"select count(*) as n from {lake.connection.database}.{theirs.place['TableName']}") == [{"n": 1}]
+    assert theirs.partitions().items() >= before.items()
+    table = theirs.table()
+    assert [column["Name"] for column in table["StorageDescriptor"]["Columns"]][1] == theirs.column
+    assert "eventlake" not in json.dumps(table, default=str), "nothing says that it is ours"
+    assert verify(lake.workspace, lake.connection, InProcess()) == []
 
 
 def test_one_source_fills_a_folder_and_a_bucket_each_in_its_own_dialect_with_its_own_books(on_aws: OnAws) -> None:
@@ -301,6 +441,11 @@ def lay_out_anew(lake: Lake) -> None:
     lake.run(jobs.rebuild(lake.workspace.connections.preview("web", {"date_partition": "day"})))
 
 
+def take_out(lake: Lake) -> None:
+    lake.workspace.suppressions.add(["m1", "m2"], "messageId")
+    lake.run(jobs.replay(lake.connection, None, None))
+
+
 def trim(lake: Lake) -> None:
     assert lake.place.glue.trim_versions(lake.connection.database, "track_a", keep=1) > 0
 
@@ -333,6 +478,7 @@ FEATURES = {
     "replays that change the layout": Feature(
         lay_out_anew, frozenset({"glue:GetPartitions", "glue:BatchDeletePartition"})
     ),
+    "replays that empty a partition": Feature(take_out, frozenset({"glue:BatchDeletePartition"})),
     "replays that change names": Feature(rebuild, frozenset({"glue:DeleteTable"})),
     "`drop`": Feature(drop, frozenset({"glue:DeleteTable"})),
     "`catalog trim`": Feature(trim, frozenset({"glue:GetTableVersions", "glue:DeleteTableVersion"})),
@@ -368,23 +514,51 @@ def test_the_page_lists_the_rights_that_a_feature_needs_and_no_more(on_aws: OnAw
 # Limits of Glue
 
 
-def refusing(*names: str) -> Any:
+NO_ROOM = "ResourceNumberLimitExceededException"
+
+
+def refusing(*names: str, code: str = NO_ROOM) -> Any:
     """Glue, as it is when there is no room for tables with these names."""
     make = GlueResponse.create_table
 
     def made(self: Any) -> Any:
         if self.parameters["TableInput"]["Name"] in names:
-            raise GlueClientError("ResourceNumberLimitExceededException", "Number of TABLE exceeds the account limit")
+            raise GlueClientError(code, "Number of TABLE exceeds the account limit")
         return make(self)
 
     return mock.patch.object(GlueResponse, "create_table", made)
 
 
-def test_a_limit_of_glue_keeps_new_tables_out_and_nothing_else(on_aws: OnAws) -> None:
+def test_names_that_are_too_long_for_glue_are_left_out_of_it_and_nothing_else(on_aws: OnAws) -> None:
+    lake = rudder_lake(on_aws)
+    database, glue = lake.connection.database, on_aws.aws.client("glue")
+    long = "y" * 256
+    notices = lake.sync_of(track("A", "m1", properties={long: 1, "x" * 255: 2}), track(long, "m2"))[0]["notices"]
+    assert notices == [
+        f"Glue has names of tables of up to 255 characters, and leaves out 1: {f'{database}.{long}'[:60]}…",
+        f"Glue has names of columns of up to 255 characters, and leaves out 1: {f'{database}.a.{long}'[:60]}…",
+    ]
+    report = lake.sync_of(track("A", "m3", properties={"later": 1}), track("B", "m4"))
+    assert "notices" not in report[0]
+    tables = {table["Name"]: table for table in glue.get_tables(DatabaseName=database)["TableList"]}
+    assert set(tables) == {"a", "b", "tracks"}
+    assert {"x" * 255, "later"} <= {column["Name"] for column in tables["a"]["StorageDescriptor"]["Columns"]}
+    assert lake.query(f"select {long} as y, later from {database}.a order by id") == [
+        {"y": 1, "later": None},
+        {"y": None, "later": 1},
+    ]
+    assert lake.query(f"select id from {database}.{long}") == [{"id": "m2"}]
+    assert isinstance(lake.place.catalog, MirroredCatalog)
+    assert lake.place.catalog.publish(run_id="publish", at=1) == (3, notices)
+    assert verify(lake.workspace, lake.connection, InProcess()) == []
+
+
+@pytest.mark.parametrize("code", [NO_ROOM, "InvalidInputException", "ValidationException"])
+def test_a_limit_of_glue_keeps_new_tables_out_and_nothing_else(on_aws: OnAws, code: str) -> None:
     lake = on_aws.lake()
     lake.sync_of(track("A", "m1"))
     glue, database = on_aws.aws.client("glue"), lake.connection.database
-    with refusing("track_b", "track_c"):
+    with refusing("track_b", "track_c", code=code):
         for number, event in enumerate("BC"):
             head = lake.sync_of(track(event, f"n{number}"), track("A", f"a{number}"))[0]
             (notice, *more) = head["notices"]
@@ -397,11 +571,92 @@ def test_a_limit_of_glue_keeps_new_tables_out_and_nothing_else(on_aws: OnAws) ->
         assert lake.query(f"select message_id from {database}.track_b") == [{"message_id": "n0"}]
         found = verify(lake.workspace, lake.connection, InProcess())
         assert {finding.kind for finding in found} == {"not_in_glue"}
+        assert isinstance(lake.place.catalog, MirroredCatalog)
+        shown, refused = lake.place.catalog.publish(run_id="publish", at=1)
+        assert (shown, [told.split()[0] for told in refused]) == (1, [f"{database}.track_b", f"{database}.track_c"])
     assert "notices" not in lake.sync_of(track("A", "a9"))[0]
     assert {table["Name"] for table in glue.get_tables(DatabaseName=database)["TableList"]} == {
         *("track_a", "track_b", "track_c")
     }
     assert verify(lake.workspace, lake.connection, InProcess()) == []
+
+
+def past_a_limit(method: str, refuses: Callable[[dict[str, Any]], bool]) -> Any:
+    """Glue, as it is when there is no room for some of what is asked for."""
+    answer = getattr(GlueResponse, method)
+
+    def answered(self: Any) -> Any:
+        if refuses(self.parameters):
+            raise GlueClientError("ResourceNumberLimitExceededException", "The number exceeds the account limit")
+        return answer(self)
+
+    return mock.patch.object(GlueResponse, method, answered)
+
+
+def test_a_limit_of_databases_keeps_tables_out_of_glue_and_no_event_out_of_the_lake(on_aws: OnAws) -> None:
+    lake = on_aws.lake()
+    glue, database = on_aws.aws.client("glue"), lake.connection.database
+    with past_a_limit("create_database", lambda asked: asked["DatabaseInput"]["Name"] == database):
+        for number in range(2):
+            head = lake.sync_of(track("A", f"m{number}"))[0]
+            assert head["status"] == "finished"
+            (notice,) = head["notices"]
+            assert f"{database}.track_a is not as it should be in Glue" in notice
+            assert "exceeds the account limit" in notice
+        told = json.loads(command(lake.workspace.folder, "tables", "--json").stdout)
+        assert [table["table"] for table in told] == ["track_a"]
+    assert "notices" not in lake.sync_of(track("A", "m3"))[0]
+    assert [table["Name"] for table in glue.get_tables(DatabaseName=database)["TableList"]] == ["track_a"]
+    assert verify(lake.workspace, lake.connection, InProcess()) == []
+    assert lake.query(f"select count(*) as n from {database}.track_a") == [{"n": 3}]
+
+
+def test_a_limit_of_partitions_keeps_them_out_until_there_is_room(on_aws: OnAws) -> None:
+    lake = on_aws.lake()
+    lake.sync_of(track("A", "m1"), track("B", "m2"))
+    glue, place = on_aws.aws.client("glue"), {"DatabaseName": lake.connection.database, "TableName": "track_a"}
+    with past_a_limit("batch_create_partition", lambda asked: asked["TableName"] == "track_a"):
+        for hour in (11, 12):
+            events = [track(event, f"{event}{hour}", receivedAt=f"2026-11-15T{hour}:00:00Z") for event in "AB"]
+            (notice,) = lake.sync_of(*events)[0]["notices"]
+            assert f"{place['DatabaseName']}.track_a is not as it should be in Glue" in notice
+        assert len(glue.get_partitions(**place | {"TableName": "track_b"})["Partitions"]) == 3
+        assert [one["Values"][1] for one in glue.get_partitions(**place)["Partitions"]] == ["10"]
+    assert "notices" not in lake.sync_of(track("B", "m9"))[0]  # which brings what was missing of the other
+    assert sorted(one["Values"][1] for one in glue.get_partitions(**place)["Partitions"]) == ["10", "11", "12"]
+    assert verify(lake.workspace, lake.connection, InProcess()) == []
+
+
+@pytest.mark.parametrize(
+    ("method", "refuses"),
+    [
+        ("batch_create_partition", lambda asked: asked["TableName"] == "sync_reports"),
+        ("create_table", lambda asked: asked["TableInput"]["Name"] == "sync_reports"),
+        ("create_database", lambda asked: asked["DatabaseInput"]["Name"] == "__segment_datalake"),
+    ],
+)
+def test_a_limit_that_keeps_reports_out_of_glue_halts_no_source(on_aws: OnAws, method: str, refuses: Any) -> None:
+    lake = on_aws.lake()
+    glue, where = on_aws.aws.client("glue"), {"DatabaseName": "__segment_datalake"}
+    with contextlib.suppress(glue.exceptions.EntityNotFoundException):  # what other tests left
+        glue.delete_table(**where, Name="sync_reports")
+        glue.delete_database(Name="__segment_datalake")
+    days, clock = [], lake.workspace.clock
+    assert isinstance(clock, SetClock)
+    with past_a_limit(method, refuses):
+        for number in range(2):
+            lines = lake.sync_of(track("A", f"m{number}"))
+            assert "the report is not shown in the catalog" in lines[0]["notices"][0]
+            run = lake.place.runs.latest(1)[0]
+            assert (run.status, run.report) == ("finished", lines)
+            kept = lake.place.storage.read(report.path(lake.place.folders, lines[0]))
+            assert json.loads(kept.splitlines()[0]) == lines[0]
+            days.append(report.day(lines[0]))
+            clock.forward(hours=24)
+    assert "notices" not in lake.sync_of(track("A", "m9"))[0]
+    shown = glue.get_partitions(**where, TableName="sync_reports")["Partitions"]
+    assert sorted(one["Values"][1] for one in shown) == [*days, "2026-11-17"]
+    assert lake.query(f"select count(*) as n from {lake.connection.database}.track_a") == [{"n": 3}]
 
 
 @pytest.mark.parametrize(
@@ -419,6 +674,38 @@ def test_an_external_id_that_is_wrong_or_missing_is_told_apart(on_aws: OnAws, gi
     ended = lake.place.runs.latest(1)[0]
     assert ended.report
     assert (ended.status, ended.report[0]["error_code"]) == ("failed", caught.value.code)
+
+
+@pytest.mark.parametrize("method", ["get_tables", "create_table", "batch_create_partition"])
+def test_a_session_that_ends_in_the_middle_of_a_run_is_told_and_nothing_is_lost(on_aws: OnAws, method: str) -> None:
+    lake = on_aws.lake()
+    lake.put(track("A", "m1"))
+
+    def ended(_: Any) -> Any:
+        raise GlueClientError("ExpiredTokenException", "The security token included in the request is expired")
+
+    with mock.patch.object(GlueResponse, method, ended), pytest.raises(PermissionMissingError) as caught:
+        lake.sync()
+    assert caught.value.code == "insufficient_permissions.sign_in"
+    assert "the session has ended" in caught.value.problem
+    assert "sign in again" in caught.value.fix
+    assert "glue:" not in caught.value.fix  # no right is missing
+    told = lake.place.runs.latest(1)[0].report
+    assert told
+    assert told[0]["error_code"] == caught.value.code
+    lake.sync()
+    assert lake.query(f"select message_id from {lake.connection.database}.track_a") == [{"message_id": "m1"}]
+    assert verify(lake.workspace, lake.connection, InProcess()) == []
+
+
+def test_an_access_key_that_aws_does_not_know_is_told_as_such(on_aws: OnAws, monkeypatch: pytest.MonkeyPatch) -> None:
+    lake = on_aws.lake()
+    lake.sync_of(track("A", "m1"))
+    monkeypatch.setenv("AWS_ACCESS_KEY_ID", "AKIANOBODY")
+    on_aws.again(lake)
+    with rights_checked(), pytest.raises(PermissionMissingError, match="does not know who this is") as caught:
+        lake.place.storage.read("segment-data/x")
+    assert caught.value.code == "insufficient_permissions.sign_in"
 
 
 def test_a_database_that_may_not_be_made_but_is_there_is_used(on_aws: OnAws) -> None:
@@ -562,6 +849,48 @@ def test_a_lake_acts_with_the_access_keys_of_its_profile(
         S3Storage(f"s3://{on_aws.bucket}/lake", nobody).read("one")
 
 
+def test_a_lake_acts_with_access_keys_of_its_own_and_shows_them_nowhere(
+    on_aws: OnAws, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    user = on_aws.aws.user()
+    for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"):
+        monkeypatch.delenv(name)
+    lake = on_aws.lake(access_key_id=user.key, secret_access_key=user.secret, role_arn=on_aws.aws.role())
+    with rights_checked():
+        lake.sync_of(track("A", "m1"))
+    settings, storage = lake.workspace.settings, lake.place.storage
+    assert isinstance(storage, S3Storage)
+    shown = [repr(settings), settings.model_dump_json(), repr(storage.__dict__), repr(storage.options)]
+    files = [path.read_bytes().decode(errors="replace") for path in lake.workspace.folder.rglob("*") if path.is_file()]
+    stored = [storage.read(file.path).decode(errors="replace") for file in storage.files("")]
+    for secret in (user.key, user.secret):
+        assert sum(secret in text for text in [*shown, *files, *stored]) == 1  # where it was written: the settings file
+    on_aws.again(lake, access_key_id="AKIAWRONG", secret_access_key="wr0ng-secret")
+    lake.put(track("A", "m2"))
+    with rights_checked(), pytest.raises(PermissionMissingError) as caught:
+        lake.sync()
+    assert "wr0ng-secret" not in str(caught.value) + json.dumps(lake.place.runs.latest(1)[0].report)
+
+
+@pytest.mark.parametrize(
+    ("given", "told"),
+    [
+        ({"access_key_id": "AKIA1"}, "go together"),
+        ({"secret_access_key": "s3cr3t"}, "go together"),
+        ({"access_key_id": "AKIA1", "secret_access_key": "s3cr3t", "profile": "own"}, "are different ways in"),
+        ({"access_key_id": "AKIA1", "secret_access_key": "keyvault://acme/s3cr3t"}, "not a key of AWS, as it is"),
+        ({"access_key_id": "AKIA1", "secret_access_key": "s3cr3t and more"}, "not a key of AWS, as it is"),
+    ],
+)
+def test_access_keys_that_are_no_way_in_are_refused_without_being_shown(
+    on_aws: OnAws, given: dict[str, str], told: str
+) -> None:
+    with pytest.raises(ConfigurationError) as caught:
+        on_aws.lake(**given)
+    assert told in caught.value.problem
+    assert "s3cr3t" not in str(caught.value) + caught.value.fix
+
+
 class Overloaded(BaseHTTPRequestHandler):
     """An S3 that refuses two requests, as S3 does while it makes room for a higher rate of them."""
 
@@ -596,20 +925,32 @@ def test_a_bucket_that_slows_us_down_is_asked_again(on_aws: OnAws) -> None:
     assert Overloaded.requests == ["/bucket/lake/one"] * 3
 
 
+def slowed_down(method: str, times: int) -> Any:
+    """Glue, as it is when it takes no more requests for a moment."""
+    answer, left = getattr(GlueResponse, method), [times]
+
+    def answered(self: Any) -> Any:
+        if left[0] > 0:
+            left[0] -= 1
+            raise GlueClientError("ThrottlingException", "Rate exceeded")
+        return answer(self)
+
+    return mock.patch.object(GlueResponse, method, answered)
+
+
+@pytest.mark.parametrize("method", ["get_tables", "create_table"])
+def test_a_catalog_that_slows_us_down_is_asked_again(on_aws: OnAws, method: str) -> None:
+    lake = on_aws.lake()
+    with slowed_down(method, 2):
+        assert lake.sync_of(track("A", "m1"))[0]["books"]["loaded"] == 1
+    with slowed_down(method, 100), pytest.raises(TransientError, match="Rate exceeded") as caught:
+        lake.sync_of(track("B", "m2"))
+    assert "takes no more requests now" in caught.value.fix
+    lake.sync()
+    assert lake.query(f"select count(*) as n from {lake.connection.database}.track_b") == [{"n": 1}]
+
+
 # Commands
-
-
-def command(lake: Lake, *words: str, **variables: str) -> subprocess.CompletedProcess[str]:
-    program = Path(sys.executable).with_name("eventlake")
-    return subprocess.run(
-        [str(program), "-C", str(lake.workspace.folder), *words],
-        env=os.environ | variables,
-        stdin=subprocess.DEVNULL,
-        capture_output=True,
-        text=True,
-        timeout=200,
-        check=False,
-    )
 
 
 def test_all_tables_are_shown_in_glue_on_demand(on_aws: OnAws) -> None:
@@ -617,8 +958,11 @@ def test_all_tables_are_shown_in_glue_on_demand(on_aws: OnAws) -> None:
     lake.sync_of(track("A", "m1"), track("B", "m2"))
     database, glue = lake.connection.database, on_aws.aws.client("glue")
     glue.delete_table(DatabaseName=database, Name="track_a")
-    assert "2 tables" in command(lake, "catalog", "publish").stderr
-    assert json.loads(command(lake, "catalog", "publish", "--json").stdout) == {"tables": 2}
+    assert "2 tables" in command(lake.workspace.folder, "catalog", "publish").stderr
+    assert json.loads(command(lake.workspace.folder, "catalog", "publish", "--json").stdout) == {
+        "tables": 2,
+        "not_shown": [],
+    }
     assert {table["Name"] for table in glue.get_tables(DatabaseName=database)["TableList"]} == {"track_a", "track_b"}
     partitions = glue.get_partitions(DatabaseName=database, TableName="track_a")["Partitions"]
     assert [partition["Values"] for partition in partitions] == [["2026-11-15", "10"]]
@@ -634,46 +978,63 @@ def test_old_versions_are_trimmed_on_demand(on_aws: OnAws) -> None:
         edited = {key: table[key] for key in keep} | {"Description": str(number)}
         glue.update_table(DatabaseName=database, TableInput=edited)
     count = len(glue.get_table_versions(DatabaseName=database, TableName="track_a")["TableVersions"])
-    told = json.loads(command(lake, "catalog", "trim", "--keep", "2", "--json").stdout)
+    told = json.loads(command(lake.workspace.folder, "catalog", "trim", "--keep", "2", "--json").stdout)
     assert told == {"deleted": {f"{database}.track_a": count - 2}}
     assert len(glue.get_table_versions(DatabaseName=database, TableName="track_a")["TableVersions"]) == 2
     assert glue.get_table(DatabaseName=database, Name="track_a")["Table"]["Description"] == "4"
-    assert "0 old versions of 1 table" in command(lake, "catalog", "trim").stderr
+    assert "0 old versions of 1 table" in command(lake.workspace.folder, "catalog", "trim").stderr
 
 
 def test_tables_are_shown_in_no_glue_that_is_not_set(tmp_path: Path) -> None:
-    done = command(Lake(tmp_path / "workspace", InProcess()), "catalog", "publish")
+    done = command(Lake(tmp_path / "workspace", InProcess()).workspace.folder, "catalog", "publish")
     assert done.returncode == 2
     assert 'kind = "glue"' in done.stderr
 
 
 def test_a_setting_that_is_wrong_is_told_with_its_code(on_aws: OnAws) -> None:
-    done = command(on_aws.lake(), "sync", EVENTLAKE_AWS__REGION="europe")
+    done = command(on_aws.lake().workspace.folder, "sync", EVENTLAKE_AWS__REGION="europe")
     assert done.returncode == 2
     assert "aws.region" in done.stderr
     assert "invalid_settings.configuration" in done.stderr
 
 
-NO_SPARK = {"EVENTLAKE_SPARK__MASTER": "nowhere"}
-
-
-def doctor(lake: Lake, *options: str, **variables: str) -> dict[str, dict[str, Any]]:
-    told = command(lake, "doctor", "--json", *options, **variables).stdout
-    return {step["step"]: step for step in json.loads(told)}
-
-
 def test_the_doctor_tries_every_right_by_name(on_aws: OnAws) -> None:
     lake = on_aws.lake(role_arn=on_aws.aws.role())
     before = glue_tables(on_aws)
-    told = doctor(lake, "--expire-staging")
+    told = steps_told(lake, "doctor", "--expire-staging")
     assert [step for step in told.values() if step["status"] == "failed"] == []
     assert "assumed-role" in told["aws: identity"]["detail"]
     (rule,) = on_aws.aws.client("s3").get_bucket_lifecycle_configuration(Bucket=on_aws.bucket)["Rules"]
     assert rule["Filter"]["Prefix"] == "lake/segment-stage/"
     assert rule["Expiration"] == {"Days": 14}
     assert rule["AbortIncompleteMultipartUpload"] == {"DaysAfterInitiation": 14}
-    assert "Contents" not in on_aws.aws.client("s3").list_objects_v2(Bucket=on_aws.bucket)
+    left = on_aws.aws.client("s3").list_objects_v2(Bucket=on_aws.bucket)["Contents"]
+    assert [one["Key"] for one in left] == ["lake/segment-data/connections/source=src1.json"]  # there before
     assert glue_tables(on_aws) == before  # nothing is left behind, not even a database
+
+
+def test_the_doctor_compares_accounts_and_regions(on_aws: OnAws, monkeypatch: pytest.MonkeyPatch) -> None:
+    role = on_aws.aws.role()
+    lake = on_aws.lake(role_arn=role)
+    told = examination(lake.place, "glue")
+    assert (told["glue: account"]["status"], told["glue: account"]["detail"]) == ("passed", ACCOUNT)
+    monkeypatch.setenv("EVENTLAKE_CATALOG__GLUE_CATALOG_ID", "999999999999")
+    told = examination(on_aws.again(lake, role_arn=role).place, "glue")
+    assert told["glue: account"]["status"] == "passed"  # it may be meant
+    assert f"999999999999, another account's than that of who acts, {ACCOUNT}" in told["glue: account"]["detail"]
+
+    elsewhere = f"far-{uuid.uuid4().hex}"
+    far = {"LocationConstraint": "eu-west-1"}
+    on_aws.aws.client("s3").create_bucket(Bucket=elsewhere, CreateBucketConfiguration=far)
+    monkeypatch.setenv("AWS_ENDPOINT_URL_S3", on_aws.aws.endpoint)
+
+    def region_of(bucket: str) -> str:
+        values = {"workspace_id": "w", "lake": {"root": f"s3://{bucket}"}, "aws": {"region": REGION}}
+        return regions(Workspace(on_aws.folder, read_settings(values | {"catalog": {"kind": "glue"}}, "test")).lake())
+
+    assert region_of(on_aws.bucket) == REGION
+    with pytest.raises(InvalidSettingsError, match="the bucket is in eu-west-1, but Glue and EMR are asked in us-east"):
+        region_of(elsewhere)
 
 
 def glue_tables(on_aws: OnAws) -> dict[str, list[str]]:
@@ -697,15 +1058,15 @@ def glue_tables(on_aws: OnAws) -> dict[str, list[str]]:
 def test_the_doctor_names_the_right_that_is_missing(on_aws: OnAws, step: str, code: str, actions: list[str]) -> None:
     lake = on_aws.lake(role_arn=on_aws.aws.role(without=actions))
     with rights_checked():
-        told = doctor(lake, **NO_SPARK)
+        told = examination(lake.place, "storage", "glue")
     assert told[step]["status"] == "failed"
     assert told[step]["code"] == f"insufficient_permissions.{code}"
     assert actions[0] in told[step]["fix"]
 
 
-def checked(lake: Lake, **variables: str) -> dict[str, dict[str, Any]]:
-    """What `eventlake connection check` says of each step."""
-    done = command(lake, "connection", "check", "web", "--json", **variables)
+def steps_told(lake: Lake, *words: str) -> dict[str, dict[str, Any]]:
+    """What a command says of each step."""
+    done = command(lake.workspace.folder, *words, "--json")
     told = json.loads(done.stdout)
     assert done.returncode == any(step["status"] == "failed" for step in told)
     return {step["step"]: step for step in told}
@@ -728,9 +1089,10 @@ def test_a_connection_is_checked_with_rudderstacks_four_rights_before_its_first_
     lake = rudder_lake(on_aws, role_arn=on_aws.aws.role(only=["s3:*", *RUDDER_GLUE]))
     before, namespace = glue_tables(on_aws), lake.connection.database
     with rights_checked():
-        told = checked(lake)
+        told = steps_told(lake, "connection", "check", "web")
     assert [step for step in told.values() if step["status"] == "failed"] == []
     assert in_glue(told) == {
+        "account": "passed",
         "fetch schema": "passed",
         "database": "skipped",
         "create table": "passed",
@@ -751,9 +1113,9 @@ def test_a_connection_is_checked_with_rudderstacks_four_rights_after_a_sync(on_a
         lake.sync_of(track("A", "m1"))
     before = glue_tables(on_aws), glue.get_table(DatabaseName=namespace, Name="a")["Table"]
     with rights_checked():
-        told = checked(lake, **NO_SPARK)
+        told = examination(lake.place, "glue")
     passed = [step for step, status in in_glue(told).items() if status == "passed"]
-    assert passed == ["fetch schema", "database", "create table", "change table"]
+    assert passed == ["account", "fetch schema", "database", "create table", "change table"]
     assert told["glue: fetch schema"]["detail"] == "2 tables"
     assert re.search(rf"{namespace}\.(a|tracks), which is there", told["glue: create table"]["detail"])
     assert (glue_tables(on_aws), glue.get_table(DatabaseName=namespace, Name="a")["Table"]) == before
@@ -774,7 +1136,7 @@ def test_the_one_of_rudderstacks_four_rights_that_is_missing_is_named(on_aws: On
     lake = rudder_lake(on_aws, role_arn=on_aws.aws.role(only=["s3:*", *given]))
     before = glue_tables(on_aws)
     with rights_checked():
-        told = checked(lake, **NO_SPARK)
+        told = examination(lake.place, "glue")
     assert [name for name, status in in_glue(told).items() if status == "failed"] == [step]
     assert right in told[f"glue: {step}"]["fix"]
     assert told[f"glue: {step}"]["code"].startswith("insufficient_permissions.")
@@ -786,7 +1148,7 @@ def test_that_a_namespace_may_be_made_is_tried_on_a_database_that_is_there(on_aw
     lake = rudder_lake(on_aws, role_arn=on_aws.aws.role(only=["s3:*", *RUDDER_GLUE]))
     before = glue_tables(on_aws)
     with rights_checked():
-        told = checked(lake, **NO_SPARK)["glue: database"]
+        told = examination(lake.place, "glue")["glue: database"]
     assert (told["status"], "tried on default" in told["detail"]) == ("passed", True)
     assert glue_tables(on_aws) == before
 
@@ -801,7 +1163,7 @@ def test_rights_on_the_own_namespace_alone_are_not_called_missing(on_aws: OnAws)
         return ask(self)
 
     with mock.patch.object(GlueResponse, "get_tables", for_the_namespace):
-        statuses = in_glue(checked(lake, **NO_SPARK))
+        statuses = in_glue(examination(lake.place, "glue"))
     assert (statuses["database"], statuses["create table"]) == ("skipped", "passed")
 
 
@@ -812,7 +1174,7 @@ def test_a_database_without_tables_stays_without(on_aws: OnAws) -> None:
     on_aws.aws.client("glue").create_database(DatabaseInput={"Name": lake.connection.database})
     before = glue_tables(on_aws)
     with rights_checked():
-        told = checked(lake, **NO_SPARK)
+        told = examination(lake.place, "glue")
     statuses = in_glue(told)
     assert (statuses["database"], statuses["create table"], statuses["change table"]) == ("passed", "skipped", "passed")
     assert "glue:CreateTable" in told["glue: create table"]["detail"]
@@ -826,7 +1188,7 @@ def test_with_keys_in_the_layout_the_right_to_make_partitions_is_tried(
     rights = ["s3:*", *RUDDER_GLUE, *([right] if right else [])]
     lake = rudder_lake(on_aws, role_arn=on_aws.aws.role(only=rights), time_window_layout="dt=2006-01-02")
     with rights_checked():
-        told = checked(lake, **NO_SPARK)["glue: create partitions"]
+        told = examination(lake.place, "glue")["glue: create partitions"]
     assert told["status"] == status
     assert ("glue:BatchCreatePartition" in told.get("fix", "")) is (right is None)
 
@@ -841,7 +1203,7 @@ def test_a_table_that_came_about_by_trying_is_named(on_aws: OnAws) -> None:
         return make(self)
 
     with mock.patch.object(GlueResponse, "create_table", overtaken):
-        told = checked(lake, **NO_SPARK)["glue: create table"]
+        told = examination(lake.place, "glue")["glue: create table"]
     (left,) = glue_tables(on_aws)[namespace]
     assert (told["status"], f"{namespace}.{left} was made" in told["detail"]) == ("failed", True)
 
@@ -853,7 +1215,7 @@ def test_a_lake_of_rudderstacks_without_sources_says_what_its_check_needs(on_aws
     other.mkdir()
     (other / "eventlake.toml").write_text(settings)
     lake.workspace = Workspace.open(other)
-    told = doctor(lake, **NO_SPARK)
+    told = examination(lake.place, "glue")
     assert told["glue: fetch schema"]["detail"] == "needs a source that is connected to this lake"
     assert set(in_glue(told).values()) == {"skipped"}
 

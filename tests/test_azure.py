@@ -19,13 +19,18 @@ from azure.storage.blob import AccessPolicy, ContainerSasPermissions, generate_c
 from pydantic import SecretStr
 from typer.testing import CliRunner
 
-from azures import CLIENT, SECRET, TENANT, Directory, directory
-from certificates import Certificate, certificate
+from azures import CLIENT, MACHINE, MANAGED, SECRET, TENANT, Directory
+from azures import account as account  # noqa: PLC0414 - a fixture, as are the next
+from azures import entra as entra  # noqa: PLC0414
+from azures import signed_in as signed_in  # noqa: PLC0414
+from azures import trusted as trusted  # noqa: PLC0414
 from conftest import InProcess, Lake, SetClock, new_bucket, settings_for, track
+from eventlake.audit.repair import repair
 from eventlake.audit.verify import verify
 from eventlake.azure import vault
 from eventlake.azure.identity import AzureOptions
 from eventlake.cli.main import app
+from eventlake.commit.schema_files import SCHEMA
 from eventlake.errors import (
     ConfigurationError,
     DeleteDeniedError,
@@ -40,10 +45,11 @@ from eventlake.runners.base import no_progress
 from eventlake.storage.adls import AzureStorage
 from eventlake.sync import jobs, requests
 from eventlake.sync.run import run
-from eventlake.sync.schema_files import SCHEMA
 from eventlake.workspace import CONFIG, Workspace
 from eventlake.workspace import Lake as Place
-from servers import AzureServer, S3Server, azure_server
+from servers import AzureServer, S3Server, free_ports
+from test_beside import replayed, synced
+from test_restore import died_at
 
 
 @pytest.fixture
@@ -127,42 +133,40 @@ def test_a_wrong_key_is_told_and_not_shown(azure: AzureServer, container: str) -
     assert wrong not in str(caught.value) + repr(storage.options) + repr(storage)
 
 
+@pytest.mark.parametrize(
+    ("more", "shown"),
+    [
+        (
+            "Request date header too old: 'Thu, 19 Nov 2026 03:00:00 GMT'",
+            "Request date header too old: 'Thu, 19 Nov 2026",
+        ),
+        ("Signature not valid in the specified time frame: Start [a] - Expiry [b]", "Start [a] - Expiry [b]"),
+        (
+            f"The MAC signature found in the HTTP request '{'a' * 43}=' is not the same\nas",
+            "HTTP request '…' is not the",
+        ),
+        ("", "failed to authenticate"),
+    ],
+    ids=["clock", "expired", "key", "nothing"],
+)
+def test_why_azure_believes_nobody_is_told(more: str, shown: str) -> None:
+    with Refusing(("127.0.0.1", 0), _Refusing) as server:
+        server.more = f"<AuthenticationErrorDetail>{more}</AuthenticationErrorDetail>" if more else ""
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        options = AzureOptions(f"http://127.0.0.1:{server.server_port}/acme", account_key=SecretStr("a2V5"))
+        with pytest.raises(PermissionMissingError, match=r"AuthenticationFailed: ") as caught:
+            AzureStorage("abfss://lake@acme.dfs.core.windows.net", options).read("a")
+        server.shutdown()
+    assert shown in caught.value.problem
+    assert "clock of this machine" in caught.value.fix
+    assert caught.value.code == "insufficient_permissions.download_object"
+
+
 def test_a_container_that_is_not_there_is_a_wrong_setting(azure: AzureServer) -> None:
     for call in (lambda s: s.write("a", b""), lambda s: list(s.files("a")), lambda s: s.read("a")):
         with pytest.raises(InvalidSettingsError, match="ContainerNotFound") as caught:
             call(with_key(azure, "no-such-container"))
         assert caught.value.fix == "make the container, or correct the root"
-
-
-@pytest.fixture
-def trusted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Certificate:
-    made = certificate(tmp_path)
-    for variable in ("REQUESTS_CA_BUNDLE", "SSL_CERT_FILE"):
-        monkeypatch.setenv(variable, str(made.authority))
-    return made
-
-
-@pytest.fixture
-def entra(trusted: Certificate) -> Iterator[Directory]:
-    with directory(trusted) as server:
-        yield server
-
-
-@pytest.fixture
-def account(trusted: Certificate, tmp_path: Path) -> Iterator[AzureServer]:
-    """A storage account that lets in who has a token."""
-    with azure_server(tmp_path, trusted) as server:
-        yield server
-
-
-@pytest.fixture
-def signed_in(entra: Directory, monkeypatch: pytest.MonkeyPatch) -> None:
-    """An identity that Azure's own tools find, and a vault that it may read."""
-    vault._fetched.cache_clear()
-    for name, value in (("TENANT_ID", TENANT), ("CLIENT_ID", CLIENT), ("CLIENT_SECRET", SECRET)):
-        monkeypatch.setenv(f"AZURE_{name}", value)
-    monkeypatch.setenv("AZURE_AUTHORITY_HOST", entra.url)
-    monkeypatch.setenv(vault.URL_VARIABLE, entra.url)
 
 
 def test_a_service_principal_is_let_in_with_its_secret(account: AzureServer, entra: Directory) -> None:
@@ -188,6 +192,42 @@ def test_without_any_setting_whoever_azures_tools_find_acts(account: AzureServer
     assert storage.read("a") == b"1"
 
 
+def test_a_managed_identity_acts_whatever_the_environment_says_of_others(
+    account: AzureServer, entra: Directory, signed_in: None, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setenv("IDENTITY_ENDPOINT", f"{entra.url}/machine")
+    monkeypatch.setenv("IDENTITY_HEADER", MACHINE)
+    account.client.create_container("lake")
+    settings = settings_for(account, "lake").replace(f'account_key = "{account.key}"', f'client_id = "{MANAGED}"')
+    lake = Lake(tmp_path / "workspace", InProcess(), settings=settings)
+    lake.place.storage.write("a", b"1")
+    assert lake.place.storage.read("a") == b"1"
+    assert not [path for path in entra.asked if path.endswith("/token")], "nobody else was asked for"
+    assert steps(lake.workspace.folder)["azure: identity"]["detail"].startswith(f"managed identity {MANAGED}, with a")
+
+    another = AzureStorage(account.root("lake"), AzureOptions(account.endpoint, client_id=CLIENT))
+    with pytest.raises(PermissionMissingError, match=r"no token: .*No User Assigned Managed Identity found"):
+        another.read("a")
+
+
+@pytest.mark.parametrize("how", ["nobody answers", "it answers that it does not work"])
+@pytest.mark.parametrize("who", ["a principal", "whoever Azure's tools find"])
+def test_an_entra_that_is_away_is_no_missing_right(
+    entra: Directory, signed_in: None, monkeypatch: pytest.MonkeyPatch, how: str, who: str
+) -> None:
+    entra.token_trouble = 503
+    url = entra.url
+    if how == "nobody answers":
+        url = f"https://127.0.0.1:{free_ports(1)[0]}"
+        monkeypatch.setenv("AZURE_AUTHORITY_HOST", url)
+    principal = AzureOptions("https://127.0.0.1:9/acme", TENANT, CLIENT, SecretStr(SECRET), authority=url)
+    options = principal if who == "a principal" else AzureOptions(principal.endpoint)
+    with pytest.raises(TransientError, match="no token: ") as caught:
+        AzureStorage("abfss://lake@acme.dfs.core.windows.net", options, timeout=60).read("a")
+    assert caught.value.code == "service_unavailable"
+    assert SECRET not in str(caught.value)
+
+
 # Secrets in Key Vault
 
 
@@ -206,10 +246,33 @@ def test_a_vault_that_refuses_is_told(entra: Directory, signed_in: None) -> None
     entra.secrets["empty"] = ""
     with pytest.raises(InvalidSettingsError, match="is empty"):
         vault.revealed(SecretStr("keyvault://acme/empty"))
-    entra.may_read = False
+    entra.vault_trouble = 403
     with pytest.raises(PermissionMissingError, match="may not read keyvault://acme/nothing") as caught:
         vault.revealed(SecretStr("keyvault://acme/nothing"))
     assert "Key Vault Secrets User" in caught.value.fix
+
+
+@pytest.mark.parametrize("status", [429, 503])
+def test_a_vault_that_does_not_work_at_the_moment_is_no_missing_right(
+    entra: Directory, signed_in: None, status: int
+) -> None:
+    entra.vault_trouble = status
+    with pytest.raises(TransientError, match="could not read keyvault://acme/any"):
+        vault.revealed(SecretStr("keyvault://acme/any"))
+
+
+def test_a_secret_that_was_changed_in_its_vault_is_taken_without_a_restart(
+    account: AzureServer, entra: Directory, signed_in: None
+) -> None:
+    account.client.create_container("lake")
+    entra.secrets["lake-key"] = account.key.replace("E", "F", 1)
+    kept = AzureOptions(account.endpoint, account_key=SecretStr("keyvault://acme-vault/lake-key"))
+    storage = AzureStorage(account.root("lake"), kept)
+    with pytest.raises(PermissionMissingError):
+        storage.write("a", b"1")
+    entra.secrets["lake-key"] = account.key
+    storage.write("a", b"1")
+    assert storage.read("a") == b"1"
 
 
 def test_a_vault_needs_somebody_who_is_signed_in(
@@ -269,6 +332,15 @@ def test_both_ways_to_write_an_address_are_one(tmp_path: Path) -> None:
     assert Workspace.open(tmp_path).lake().storage.root == "abfss://events@acme.dfs.core.windows.net"
 
 
+def test_no_lake_lies_among_the_schema_files_of_another(tmp_path: Path) -> None:
+    within = f'workspace_id = "w"\n[lake]\nroot = "{ROOT}"\n[lakes.b]\nroot = "{ROOT}/staging/b"\n'
+    (tmp_path / CONFIG).write_text(within)
+    with pytest.raises(ConfigurationError, match="lie one in the other"):
+        Workspace.open(tmp_path)
+    (tmp_path / CONFIG).write_text(within.replace("[lakes.b]", 'dialect = "rudderstack"\n[lakes.b]'))  # has none
+    assert set(Workspace.open(tmp_path).lakes) == {"default", "b"}
+
+
 def test_secrets_of_settings_are_shown_nowhere(azure: AzureServer, container: str, tmp_path: Path) -> None:
     lake = Lake(tmp_path, InProcess(), settings=settings_for(azure, container))
     lake.sync_of(track("A", "m1"))
@@ -300,20 +372,46 @@ class _Proxy(BaseHTTPRequestHandler):
         with closing(HTTPConnection("127.0.0.1", self.server.behind, timeout=30)) as behind:
             behind.request(self.command, self.path, body, dict(self.headers))
             answer = behind.getresponse()
+            content = answer.read()
+            for folder in self.server.folders if b"<Blobs>" in content else ():
+                shown = f"<Name>{folder}</Name><Properties><Last-Modified>Thu, 19 Nov 2026 03:00:00 GMT</Last-Modified>"
+                shown += "<Etag>0x1</Etag><ResourceType>directory</ResourceType><Content-Length>0</Content-Length>"
+                shown += "<Content-Type>application/octet-stream</Content-Type>"
+                content = content.replace(b"<Blobs>", f"<Blobs><Blob>{shown}</Properties></Blob>".encode())
             self.server.passed.append((self.command, self.path, dict(self.headers)))
-            self._answer(answer.status, answer.getheaders(), answer.read())
+            self._answer(answer.status, answer.getheaders(), content)
 
     do_GET = do_PUT = do_POST = do_DELETE = do_HEAD = _pass_on  # noqa: N815
 
     def _answer(self, status: int, headers: list[tuple[str, str]], body: bytes) -> None:
         self.send_response_only(status)
         for name, value in headers:
-            if name.lower() not in ("transfer-encoding", "connection", "keep-alive"):
+            if name.lower() not in ("transfer-encoding", "connection", "keep-alive", "content-length"):
                 self.send_header(name, value)
-        if not any(name.lower() == "content-length" for name, _ in headers):
-            self.send_header("Content-Length", str(len(body)))
+        lengths = [value for name, value in headers if name.lower() == "content-length" and self.command == "HEAD"]
+        self.send_header("Content-Length", *lengths or [str(len(body))])
         self.end_headers()
         self.wfile.write(body)
+
+
+class _Refusing(_Proxy):
+    """Believes nobody, for the reason that its server has."""
+
+    server: "Refusing"  # type: ignore[assignment]
+
+    def _refuse(self) -> None:
+        told = (
+            "<Code>AuthenticationFailed</Code><Message>Server failed to authenticate the request. Make sure the value"
+        )
+        told += f" is correct.\nRequestId:1\nTime:2026</Message>{self.server.more}"
+        body = f'<?xml version="1.0" encoding="utf-8"?><Error>{told}</Error>'.encode()
+        self._answer(403, [("Content-Type", "application/xml"), ("x-ms-error-code", "AuthenticationFailed")], body)
+
+    do_GET = _refuse  # noqa: N815
+
+
+class Refusing(ThreadingHTTPServer):
+    more = ""
 
 
 class SlowCopies(ThreadingHTTPServer):
@@ -322,7 +420,7 @@ class SlowCopies(ThreadingHTTPServer):
         self.azure = azure
         self.behind = urlsplit(azure.endpoint).port or 0
         self.passed: list[tuple[str, str, dict[str, str]]] = []
-
+        self.folders: list[str] = []  # that listings show beside what there is
         self.are_finished = True
 
     @property
@@ -388,6 +486,39 @@ def test_new_files_are_encrypted_in_their_scope(slow: SlowCopies, azure: AzureSe
     assert {scope for method, scope in scopes.items() if method != "PUT"} == {None}
 
 
+def test_a_file_that_is_moved_stays_in_its_scope(slow: SlowCopies, azure: AzureServer, container: str) -> None:
+    """Azure refuses to encrypt what it copies by itself."""
+    text = signature(azure, container, "racwdl")
+    options = AzureOptions(slow.endpoint, sas_token=SecretStr(text), encryption_scope="analytics")
+    storage = AzureStorage(azure.root(container), options)
+    contents = {"from/small": b"1", "from/empty": b"", "from/large": bytes(range(256)) * 50_000}
+    for path, content in contents.items():
+        storage.put(path, content)
+    moves = [(path, path.replace("from", "to")) for path in contents]
+    slow.passed.clear()
+    for _ in range(2):  # the second time, everything is there already
+        storage.move_all(moves)
+    assert {path: storage.read(target) for path, target in moves} == contents
+    assert not list(storage.files("from"))
+    made = [(path, headers) for method, path, headers in slow.passed if method == "PUT"]
+    assert len({path.partition("?")[0] for path, _ in made}) == 3
+    assert {headers.get("x-ms-encryption-scope") for _, headers in made} == {"analytics"}
+    with pytest.raises(FileNotFoundError):
+        storage.move("nothing", "nowhere")
+
+
+def test_folders_of_an_account_that_has_real_ones_are_no_files(
+    slow: SlowCopies, azure: AzureServer, container: str
+) -> None:
+    """Such an account lists them beside the files, also when nothing is left in them."""
+    storage = AzureStorage(azure.root(container), AzureOptions(slow.endpoint, account_key=SecretStr(azure.key)))
+    storage.write("raw/day/one", b"1")
+    slow.folders = ["raw", "raw/day", "raw/empty"]
+    assert [file.path for file in storage.files("raw")] == ["raw/day/one"]
+    storage.delete_folder("raw")
+    assert list(storage.files("raw")) == []
+
+
 def test_what_is_gone_already_does_not_keep_the_rest(azure: AzureServer, container: str) -> None:
     storage = with_key(azure, container)
     moves = [(f"from/{n:03}", f"to/{n:03}") for n in range(600)]  # more than go into one request
@@ -443,10 +574,53 @@ def test_schema_files_follow_retypes_rebuilds_losses_and_drops(lake: Lake) -> No
     lake.run(jobs.rebuild(lake.workspace.connections.preview("web", {"date_partition": "day", "table_prefix": "x"})))
     described = schema_files(lake)["staging/src1/track_a.json"]
     assert (described["table"], [key["name"] for key in described["partition_keys"]]) == ("x_track_a", ["day"])
+    before = schema_files(lake)
     lake.place.storage.delete("staging/src1/track_b.json")
+    lake.place.storage.write("staging/src1/track_a.json", b"half of a fi")
+    lake.place.storage.write("staging/src1/track_mine.json", b'{"whose": "somebody else"}')
     lake.run(jobs.drop(lake.connection, "track_c"))
-    lake.sync_of(track("B", "m4"))
-    assert set(schema_files(lake)) == {"staging/src1/track_a.json", "staging/src1/track_b.json"}
+    lake.sync_of(track("B", "m4"), track("A", "m5", properties={"price": 2}))
+    files = schema_files(lake)
+    assert files.pop("staging/src1/track_mine.json") == {"whose": "somebody else"}
+    assert set(files) == {"staging/src1/track_a.json", "staging/src1/track_b.json"}
+    assert {path: file["columns"] for path, file in files.items()} == {path: before[path]["columns"] for path in files}
+
+
+def columns_described(lake: Lake) -> dict[str, list[str]]:
+    return {file["table"]: [column["name"] for column in file["columns"]] for file in schema_files(lake).values()}
+
+
+def columns_there(lake: Lake) -> dict[str, list[str]]:
+    return {table.name: [column.name for column in table.schema.columns] for table in lake.place.catalog.tables()}
+
+
+@pytest.mark.parametrize("step", ["stage", "dedupe", "publish"])
+def test_a_replay_beside_a_sync_describes_what_both_brought(lake: Lake, step: str) -> None:
+    lake.sync_of(track("A", "m1"), track("B", "m2"))
+    of_sync = track("A", "m3", properties={"new": 1}), track("C", "m4")
+    _, steps = replayed(lake, step, synced(lake, *of_sync))
+    assert len(steps) == 3  # it was not made again
+    assert columns_described(lake) == columns_there(lake)
+    assert "properties_new" in columns_described(lake)["track_a"]
+    assert set(columns_described(lake)) == {"track_a", "track_b", "track_c"}
+
+
+def test_a_run_that_is_not_committed_describes_nothing(lake: Lake) -> None:
+    lake.sync_of(track("A", "m1"))
+    before = schema_files(lake)
+    lake.put(track("A", "m2", properties={"new": 1}), track("B", "m3"))
+    died_at(lake, jobs.sync(lake.connection), "create")  # of the manifest
+    assert schema_files(lake) == before
+
+
+@pytest.mark.parametrize("change", ["write staging", "copy", "write segment-data"])
+def test_a_run_that_died_after_its_manifest_is_described_by_the_next(lake: Lake, change: str) -> None:
+    lake.sync_of(track("A", "m1"))
+    lake.put(track("A", "m2", properties={"new": 1}), track("B", "m3"))
+    died_at(lake, jobs.sync(lake.connection), change)
+    lake.sync()
+    assert columns_described(lake) == columns_there(lake)
+    assert "properties_new" in columns_described(lake)["track_a"]
 
 
 def test_only_lakes_on_azure_have_schema_files(tmp_path: Path) -> None:
@@ -499,8 +673,9 @@ def test_one_source_goes_to_two_clouds_in_two_dialects(
         + f'[lakes.rudder]\nroot = "{azure.root(container)}/other"\nazure = {{ {there} }}\ndialect = "rudderstack"\n'
     )
     lake = Lake(tmp_path, InProcess(), clock=SetClock(), settings=settings)
-    for name in ("azure", "rudder"):
-        lake.workspace.connections.connect("web", name)
+    daily = {"date_partition": "day", "table_prefix": "x"}
+    for name, chosen in (("azure", daily), ("rudder", {"time_window_layout": "dt=2006-01-02"})):
+        lake.workspace.connections.connect("web", name, chosen)
     lake.put(track("A", "m1", properties={"price": 1}), track("A", "m1"), b"broken")
     connections = [lake.workspace.connections.get(name) for name in ("web", "web/azure", "web/rudder")]
     books = [run(lake.workspace, jobs.sync(one), InProcess())[0]["books"] for one in connections]
@@ -509,13 +684,25 @@ def test_one_source_goes_to_two_clouds_in_two_dialects(
         place.name: {table.name: rows_of(place, table.table_key) for table in place.catalog.tables()}
         for place in lake.workspace.lakes.values()
     }
-    assert found == {"default": {"track_a": 1}, "azure": {"track_a": 1}, "rudder": {"a": 1, "tracks": 1}}
+    assert found == {"default": {"track_a": 1}, "azure": {"x_track_a": 1}, "rudder": {"a": 1, "tracks": 1}}
+    keys = {place.name: place.catalog.tables()[0].partition_keys for place in lake.workspace.lakes.values()}
+    assert keys == {"default": ("day", "hr"), "azure": ("day",), "rudder": ("dt",)}
     # The container is gone: the bucket's sync goes on, and afterwards what it had is made anew from the archive.
     azure.client.delete_container(container)
     lake.put(track("A", "m2"))
     assert lake.sync()[0]["books"]["loaded"] == 1
-    with pytest.raises(InvalidSettingsError, match="ContainerNotFound"):
-        run(lake.workspace, jobs.sync(lake.workspace.connections.get("web/azure")), InProcess())
+    for one in connections[1:]:
+        with pytest.raises(InvalidSettingsError, match="ContainerNotFound"):
+            run(lake.workspace, jobs.sync(one), InProcess())
+    azure.client.create_container(container)
+    for one in connections[1:]:
+        assert run(lake.workspace, jobs.sync(one), InProcess())[0]["books"]["loaded"] == 1
+        repair(lake.workspace, one, verify(lake.workspace, one, InProcess()), InProcess())
+    assert [verify(lake.workspace, one, InProcess()) for one in connections] == [[], [], []]
+    assert {
+        place.name: {table.name: rows_of(place, table.table_key) for table in place.catalog.tables()}
+        for place in lake.workspace.lakes.values()
+    } == {"default": {"track_a": 2}, "azure": {"x_track_a": 2}, "rudder": {"a": 2, "tracks": 2}}
 
 
 def steps(folder: Path) -> dict[str, dict[str, Any]]:
@@ -527,7 +714,7 @@ def test_the_doctor_looks_at_azure_step_by_step(lake: Lake, azure: AzureServer, 
     found = steps(lake.workspace.folder)
     assert {one["status"] for name, one in found.items() if name.startswith("storage")} == {"passed"}
     assert found["azure: identity"]["detail"] == "the key of the account"
-    assert found["azure: key vault"]["status"] == "skipped"
+    assert "azure: key vault" not in found
     assert found["storage: namespace"]["detail"].startswith("flat")
     azure.client.get_blob_client(container, "lake/segment-stage").upload_blob(
         b""
@@ -549,3 +736,28 @@ def test_the_doctor_tells_which_secret_cannot_be_read(
     assert found["azure: key vault"]["detail"] == "1 secret can be read"
     assert found["storage: upload"]["status"] == "passed"
     assert account.key not in json.dumps(found)
+
+
+def test_secrets_of_a_lake_elsewhere_are_tried_too_that_of_the_database_among_them(
+    entra: Directory, signed_in: None, tmp_path: Path
+) -> None:
+    folder = Workspace.create(tmp_path / "workspace").folder
+    channel = '[channels.ops]\nkind = "webhook"\nurl = "https://acme.example/hook"\nsecret = "keyvault://acme/signs"\n'
+    config = (folder / CONFIG).read_text()
+    (folder / CONFIG).write_text(f'database = "keyvault://acme/database"\n{config}{channel}')
+    found = steps(folder)
+    assert found["azure: key vault"]["detail"] == "keyvault://acme/database: there is no such secret"
+    assert found["database"]["detail"] == "keyvault://acme/database: there is no such secret"
+    entra.secrets |= {"database": "sqlite:///kept.db", "signs": "key"}
+    found = steps(folder)
+    assert found["azure: key vault"]["detail"] == "2 secrets can be read"
+    assert found["database"]["status"] == "passed"
+    assert (folder / "kept.db").is_file()
+
+
+def test_the_password_of_the_database_is_shown_nowhere(tmp_path: Path) -> None:
+    (tmp_path / CONFIG).write_text('workspace_id = "w"\ndatabase = "postgresql://lake:s3cr3t@127.0.0.1:1/lake"\n')
+    place = Workspace.open(tmp_path)
+    with pytest.raises(TransientError) as caught:
+        place.sources.all()
+    assert "s3cr3t" not in repr(place.settings) + place.settings.model_dump_json() + str(caught.value)

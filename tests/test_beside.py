@@ -1,13 +1,13 @@
 """Replays beside syncs: whatever the order of their steps, and whoever is killed, the lake holds every message once."""
 
 import json
-import os
 import shutil
 import signal
 import threading
 import time
 from collections import Counter
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +17,7 @@ import pytest
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
-from conftest import IN_BUCKETS, ON_POSTGRES, InProcess, Lake, SetClock, track
+from conftest import EXAMPLES, IN_BUCKETS, ON_POSTGRES, InProcess, Lake, SetClock, track
 from crash_job import killed_at
 from eventlake.audit.restore import restore
 from eventlake.audit.verify import verify
@@ -27,25 +27,26 @@ from eventlake.control.leases import Lane
 from eventlake.control.ledger import Entry, TableFiles
 from eventlake.errors import BusyError, CancelledError, InvalidSettingsError, LeaseLostError
 from eventlake.reports.report import RunHead, finished
-from eventlake.sync import jobs
+from eventlake.sync import jobs, requests
+from eventlake.sync.carry_out import carry_out
 from eventlake.sync.run import run
 from eventlake.sync.state import read_state
 from stepwise import BUSY, Stepwise
 
-EXAMPLES = int(os.environ.get("EVENTLAKE_EXAMPLES", "30"))
 CHANGED = [track("A", "m1"), track("A", "m2", properties={"n": 2}), track("B", "m3", properties={"fresh": 1})]
 NEW = [track("A", "m4", properties={"fresh": "one"}), track("B", "m5", properties={"fresh": "two"}), track("A", "m1")]
 LATER = [track("C", "m6"), track("B", "m7", properties={"fresh": 3})]
-MESSAGES = [f"m{number}" for number in range(1, 8)]
+MESSAGES = [f"m{number}" for number in range(1, 9)]
 
 
 def filled(folder: Path) -> Lake:
     """A lake in which a raw file has grown since it was loaded, with another one that is new.
 
     A sync and a replay both find a message that is not in the lake, with a column that is not there: of whole numbers
-    for the replay, of text for the sync.
+    for the replay, of text for the sync. With days of its own for a part each, the replay has two parts.
     """
     lake = Lake(folder, InProcess(), clock=SetClock())
+    lake.put(track("A", "m8", receivedAt="2026-11-13T10:00:00Z"), day="2026-11-13")
     lake.put(*CHANGED[:2], b"broken", name="changed.gz")
     lake.sync()
     lake.put(*CHANGED, b"broken", name="changed.gz")
@@ -72,7 +73,7 @@ def another(tmp_path_factory: pytest.TempPathFactory) -> Callable[[], Lake]:
 
 def check(lake: Lake) -> None:
     """Every message is there once, with its values, and everything agrees."""
-    rows = [row for table in lake.tables() for row in lake.rows(table)]
+    rows = [row for rows in lake.all_rows().values() for row in rows]
     assert Counter(row["message_id"] for row in rows) == Counter(MESSAGES)
     fresh = {row["message_id"]: _value(row) for row in rows if _value(row) is not None}
     assert fresh == {"m3": "1", "m4": "one", "m5": "two", "m7": "3"}
@@ -116,12 +117,42 @@ def test_in_many_orders_of_steps_every_message_is_there_once(another: Callable[[
     driven(another(), turns)
 
 
+class Reader:
+    """Somebody who looks at the lake again and again while runs go on."""
+
+    def __init__(self, lake: Lake) -> None:
+        self._lake = lake
+        self._messages: set[str] = set()
+        self._columns: dict[str, tuple[str, ...]] = {}
+
+    def look(self) -> None:
+        """No row that was there is gone, none is half or there twice, and columns are only appended."""
+        queried = Counter(row["message_id"] for rows in self._lake.all_rows().values() for row in rows)
+        assert set(queried) >= self._messages
+        assert set(queried.values()) <= {1}
+        self._messages = set(queried)
+        folder = self._lake.root / "segment-data" / "data"
+        listed: Counter[str] = Counter()
+        for path in self._lake.data_files():
+            with suppress(FileNotFoundError):  # it was replaced since it was listed
+                listed.update(pq.read_table(folder / path, partitioning=None).column("message_id").to_pylist())
+        assert set(listed) >= self._messages
+        columns = {
+            table.name: tuple(column.name for column in table.schema.columns)
+            for table in self._lake.place.catalog.tables()
+        }
+        for table, before in self._columns.items():
+            assert columns[table][: len(before)] == before
+        self._columns = columns
+
+
 def driven(lake: Lake, turns: Turns) -> None:
-    """Drive a sync and a replay, and another sync when the first has ended, and look at what is there in the end."""
-    folder = lake.workspace.folder
+    """Drive a sync and a replay, and another sync when the first has ended, and look at what is there on the way."""
+    folder, reader = lake.workspace.folder, Reader(lake)
     runs = [Stepwise(folder, "sync"), Stepwise(folder, "replay")]
     later = False
     for number, steps, is_killed in turns:
+        reader.look()
         run = runs[number]
         for _ in range(steps):
             if not run.step():
@@ -139,10 +170,16 @@ def driven(lake: Lake, turns: Turns) -> None:
     assert {run.exit_code for run in runs} <= {0, BUSY, -signal.SIGKILL}
     if not later:
         lake.put(*LATER, name="later.gz")
+    reader.look()
     lake.sync()
     check(lake)
+    if requests.unfinished_replay(lake.place, lake.connection):  # it was killed, or had to give way
+        for _ in carry_out(lake.workspace, requests.rest_of_replay(lake.place, lake.connection), lake.runner):
+            reader.look()
+        check(lake)
     lake.run(jobs.replay(lake.connection, None, None))
     check(lake)
+    reader.look()
 
 
 class Meanwhile(InProcess):
@@ -180,7 +217,7 @@ def replayed(lake: Lake, step: str, happens: Callable[[], object], **scope: Any)
 
 
 def names(lake: Lake) -> list[str]:
-    return sorted(row["message_id"] for table in lake.tables() for row in lake.rows(table))
+    return sorted(row["message_id"] for rows in lake.all_rows().values() for row in rows)
 
 
 def synced(lake: Lake, *events: Any) -> Callable[[], None]:
@@ -219,7 +256,7 @@ def test_a_replay_that_loads_what_a_sync_may_have_loaded_meanwhile_is_made_again
 
     report, steps = replayed(lake, step, sync)
     assert steps == ["stage", "dedupe", "publish"] * 2
-    assert (report["rewritten"], report["books"]["loaded"]) == (5, 0)
+    assert (report["rewritten"], report["books"]["loaded"]) == (6, 0)
     lake.put(*LATER, name="later.gz")
     lake.sync()
     check(lake)
@@ -271,6 +308,18 @@ def test_a_lost_index_that_both_make_anew_is_made_anew_once(lake: Lake) -> None:
     assert verify(lake.workspace, lake.connection, lake.runner) == []
 
 
+def test_a_replay_goes_on_with_the_list_of_people_that_it_began_with(lake: Lake) -> None:
+    lake.workspace.suppressions.add(["bob"])
+
+    def meanwhile() -> None:
+        lake.workspace.suppressions.add(["eve"])
+        synced(lake, track("A", "m9"))()
+
+    replayed(lake, "stage", meanwhile)
+    assert "m9" in names(lake)
+    assert verify(lake.workspace, lake.connection, lake.runner) == []
+
+
 def test_only_one_replay_goes_on_at_a_time_and_nothing_that_changes_tables_beside_it(lake: Lake) -> None:
     alone = [
         jobs.replay(lake.connection, None, None),
@@ -284,7 +333,7 @@ def test_only_one_replay_goes_on_at_a_time_and_nothing_that_changes_tables_besid
     def others() -> None:
         nonlocal refused
         for job in alone:
-            with pytest.raises(BusyError, match="a replay, or what excludes one, of this source is running"):
+            with pytest.raises(BusyError, match="a replay, or what excludes one, of this connection is going on"):
                 lake.run(job)
             refused += 1
         with pytest.raises(BusyError):
@@ -459,11 +508,11 @@ def test_a_lake_is_restored_in_the_order_of_commits_and_not_in_that_of_beginning
     kinds = [one.entry.report[0]["kind"] for one in manifests(lake.place, "src1")]
     assert kinds == ["sync", "sync", "replay", "sync"]
     assert [run.kind for run in reversed(lake.place.runs.latest(None))] == ["sync", "replay", "sync", "sync"]
-    expected = [(table, lake.rows(table)) for table in lake.tables()]
+    expected = lake.all_rows()
     files = lake.place.ledger.data_files("src1")
     lake.place.ledger.forget("src1")
     restore(lake.workspace, "default")
     assert lake.place.ledger.data_files("src1") == files
-    assert [(table, lake.rows(table)) for table in lake.tables()] == expected
+    assert lake.all_rows() == expected
     assert verify(lake.workspace, lake.connection, lake.runner) == []
     assert lake.sync()[0]["notices"] == ["No data found"]

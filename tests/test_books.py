@@ -116,6 +116,32 @@ def test_nothing_is_published_when_a_piece_of_a_table_is_missing(tmp_path: Path)
     refused(lake, loaded=3)
 
 
+def lose_the_discards(published: list[Published]) -> None:
+    for part in published:
+        part.discards = []
+
+
+def lose_one_of_two_discards(published: list[Published]) -> None:
+    for part in published:
+        part.discards = [file._replace(rows=file.rows - 1) for file in part.discards]
+
+
+@pytest.mark.parametrize("change", [lose_the_discards, lose_one_of_two_discards])
+def test_nothing_is_published_when_a_value_that_was_changed_has_no_row_among_the_discards(
+    tmp_path: Path, change: Callable[[Any], None]
+) -> None:
+    settings = '[lake]\nroot = "lake"\ndialect = "rudderstack"\n'
+    lake = Lake(tmp_path / "workspace", InProcess(), settings=settings)
+    lake.sync_of(track("A", "m1", properties={"price": 1}))
+    lake.put(track("A", "m2", properties={"price": 1.5}), track("A", "m3", properties={"price": 2.5}))
+    lake.runner = Dishonest("publish", change)
+    with pytest.raises(InternalError, match=r"2 values rescued, but [01] discards written"):
+        lake.sync()
+    lake.runner = InProcess()
+    assert lake.sync()[0]["books"]["loaded"] == 2
+    assert len(lake.rows_of_discards()) == 2
+
+
 def refused(lake: Lake, loaded: int) -> None:
     with pytest.raises(InternalError, match="do not balance"):
         lake.sync()

@@ -20,8 +20,9 @@ from eventlake.catalog.glue import GlueCatalog
 from eventlake.catalog.hive import HiveCatalog
 from eventlake.catalog.hive_client import Metastore
 from eventlake.catalog.mirrored import MirroredCatalog
+from eventlake.catalog.spread import within_limits
 from eventlake.control.database import connect
-from eventlake.errors import InvalidSettingsError, PartitionMismatchError
+from eventlake.errors import CatalogLimitError, InvalidSettingsError, PartitionMismatchError
 from eventlake.lake.layout import DatePartition
 from eventlake.lake.report_columns import REPORT_COLUMNS
 from eventlake.schema.evolve import Column
@@ -137,10 +138,32 @@ def test_partitions_of_all_layouts(
 def test_partitions_written_anew_replace_the_old(catalog: Catalog, change: TableChange) -> None:
     catalog.apply([replace(change, partitions=HOURS)], run_id="1", at=1)
     days = (("2026-11-15",), ("2026-11-16",))
-    catalog.apply([replace(change, partition_keys=("day",), partitions=days, anew=True)], run_id="2", at=2)
+    catalog.apply([replace(change, partition_keys=("day",), partitions=days)], run_id="2", at=2)
     assert catalog.partitions(change.database, "track_a") == list(days)
     (table,) = catalog.tables()
     assert table.partition_keys == ("day",)
+
+
+def test_partitions_that_are_forgotten_go_and_the_others_stay(catalog: Catalog, change: TableChange) -> None:
+    catalog.apply([replace(change, partitions=HOURS)], run_id="1", at=1)
+    later = ("2026-11-15", "12")
+    for run in ("2", "3"):  # the second has no effect
+        catalog.apply([replace(change, partitions=(later,), forgotten=HOURS[:1])], run_id=run, at=int(run))
+        assert catalog.partitions(change.database, "track_a") == [HOURS[1], later]
+
+
+def test_of_many_tables_that_a_catalog_does_not_take_some_are_told_and_the_rest_is_counted(change: TableChange) -> None:
+    def apply(one: TableChange) -> None:
+        if one.table != "b":
+            raise CatalogLimitError("no room", fix="make some")
+
+    def told(tables: int) -> list[str]:
+        changes = [replace(change, table=name) for name in ("b", *(f"a{n}" for n in range(tables)))]
+        return within_limits(changes, apply, "Glue", threads=2)
+
+    assert told(1) == [f"{change.database}.a0 is not as it should be in Glue: no room"]
+    assert len(told(10)) == 10
+    assert told(200)[10:] == ["190 more tables are not as they should be in Glue"]
 
 
 def test_tables_are_told_by_source_and_forgotten(catalog: Catalog, change: TableChange) -> None:
@@ -348,7 +371,7 @@ def test_a_table_lost_in_glue_comes_back_whole(
     if heal:
         heal(mirrored, replace(change, added=(), partitions=()))
     else:
-        assert mirrored.publish(run_id="publish", at=2) == 1
+        assert mirrored.publish(run_id="publish", at=2) == (1, [])
     (table,) = glue.tables()
     assert table.schema.columns == (ID, PRICE)
     assert glue.partitions(change.database, "track_a") == list(HOURS)

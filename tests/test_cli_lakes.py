@@ -25,7 +25,7 @@ def synced(tmp_path_factory: pytest.TempPathFactory) -> Folder:
     folder.ask("connect", "web", "second", "date_partition=day", "table_prefix=x")
     (base / "events").write_bytes(ndjson(track(message_id="m1"), track(message_id="m2"), b"no event"))
     folder.ask("import", "web", str(base / "events"))
-    folder("sync")
+    folder.ask("sync")
     return folder
 
 
@@ -67,7 +67,10 @@ def test_lakes_and_connections_are_shown(synced: Folder) -> None:
         ("web", "second", True),
     ]
     assert found[1]["settings"]["date_partition"] == "day"
-    assert "day_hour" in synced.ask("connection", "list").out
+    assert [one["next_sync_at"][13:] for one in found] == [":00:00Z", ":00:00Z"]  # at the next even hour
+    screen = synced.ask("connection", "list").out
+    assert "every 2h" in screen
+    assert found[0]["next_sync_at"].replace("T", " ")[:16] in screen
 
 
 def test_a_lake_that_is_not_there_is_told(synced: Folder) -> None:
@@ -76,15 +79,40 @@ def test_a_lake_that_is_not_there_is_told(synced: Folder) -> None:
     assert "is connected to the lake 'second' already" in synced.refused("connect", "web", "second")
 
 
+def test_a_wrong_setting_of_a_lake_fails_its_runs_and_no_others(folder: Folder, tmp_path: Path) -> None:
+    settings = folder.path / CONFIG
+    right = settings.read_text()
+    wrong = right.replace('root = "second"', 'root = "second"\naws = { role_arn = "nobody" }\ntimeuot = 1')
+    settings.write_text(wrong)
+    (tmp_path / "more").write_bytes(ndjson(track(message_id="m3")))
+    folder.ask("import", "web", str(tmp_path / "more"))
+    shown = folder.run("sync")
+    assert shown.code == 3
+    assert "lakes.second.aws.role_arn: " in " ".join(shown.err.split())
+    assert "lakes.second.timeuot: there is no such setting; perhaps timeout" in " ".join(shown.err.split())
+    of_each = {one["source"]: one for one in reversed(folder.ask("runs", "--json").value)}
+    assert (of_each["web"]["status"], of_each["web"]["rows"]) == ("Success", 1)
+    assert of_each["web/second"]["status"] == "Failed"
+    told = folder.ask("report", of_each["web/second"]["run_id"], "--json").lines[0]
+    assert (told["status"], told["error_code"]) == ("failed", "invalid_settings.configuration")
+    assert "role_arn" in told["error"]
+    assert "role_arn" in folder.refused("query", "select 1", "--lake", "second")
+    assert "second" in folder.ask("connection", "list").out
+    settings.write_text(right)
+    assert folder.ask("sync", "web/second", "--json").lines[0]["row_count"] == 1
+    settings.write_text(right.replace("[lakes.second]", "[lakes.SECOND]"))
+    assert "not the name of a lake" in folder.refused("sync")
+
+
 def test_a_connection_that_is_disabled_is_passed_over_and_then_catches_up(folder: Folder, tmp_path: Path) -> None:
     folder.ask("connection", "disable", "web/default")
     assert "eventlake connection enable web/default" in folder.refused("sync", "web/default")
     (tmp_path / "more").write_bytes(ndjson(track(message_id="m3")))
     folder.ask("import", "web", str(tmp_path / "more"))
-    assert {line["row_count"] for line in folder("sync", "web", "--json").lines if line["type"] == "source"} == {1}
+    assert {line["row_count"] for line in folder.ask("sync", "web", "--json").lines if line["type"] == "source"} == {1}
     assert folder.query("select count(*) as n from web.track_clicked") == [{"n": 2}]
     folder.ask("connection", "enable", "web/default")
-    loaded = folder("sync", "--json").lines
+    loaded = folder.ask("sync", "--json").lines
     assert {line["row_count"] for line in loaded if line["type"] == "source"} == {1, 0}
     assert folder.query("select count(*) as n from web.track_clicked") == [{"n": 3}]
 
@@ -95,21 +123,121 @@ def test_a_lake_that_is_away_fails_alone(folder: Folder, tmp_path: Path) -> None
     (folder.path / CONFIG).write_text(settings.replace('root = "second"', 'root = "broken/second"'))
     (tmp_path / "more").write_bytes(ndjson(track(message_id="m3")))
     folder.ask("import", "web", str(tmp_path / "more"))
-    answer = folder.run("sync", "--json")
+    answer = folder.run_here("sync", "--json")
     assert answer.code == 3, answer
     assert "web/second: " in answer.err
     assert folder.query("select count(*) as n from web.track_clicked") == [{"n": 3}]
-    checked = folder.run("lake", "check", "second", "--json")
+    checked = folder.run_here("lake", "check", "second", "--json")
     assert checked.code == 1
     steps: dict[str, Any] = {step["step"]: step for step in json.loads(checked.out)}
     assert steps["storage: upload to staging"]["status"] == "failed"
     assert steps["database"]["status"] == "passed"
 
 
+def with_a_lake_away(folder: Folder) -> None:
+    """The second lake is below what is a file."""
+    settings = (folder.path / CONFIG).read_text()
+    (folder.path / "broken").write_text("a file, not a folder")
+    (folder.path / CONFIG).write_text(settings.replace('root = "second"', 'root = "broken/second"'))
+
+
+def without_the_second(folder: Folder, name: str = "") -> None:
+    """The second lake is gone from the settings, or has another name there."""
+    settings = (folder.path / CONFIG).read_text()
+    ours = '[lakes.second]\nroot = "second"\n'
+    assert ours in settings
+    (folder.path / CONFIG).write_text(settings.replace(ours, name and ours.replace("lakes.second", f"lakes.{name}")))
+
+
+@pytest.mark.parametrize("lack", [with_a_lake_away, without_the_second])
+def test_a_lake_that_cannot_be_verified_does_not_hold_up_the_others(folder: Folder, lack: Any) -> None:
+    (file,) = (folder.path / "lake" / "segment-data" / "data").rglob("*.parquet")
+    lack(folder)
+    told = folder.run_here("verify", "--json")
+    assert told.code == 3, told
+    (finding,) = json.loads(told.out)
+    assert (finding["source"], finding["kind"], finding["where"]) == ("web/second", "not_verified", "lake second")
+    assert "broken" in finding["detail"] or "eventlake disconnect web/second" in finding["detail"]
+    file.unlink()
+    worse = folder.run_here("verify")
+    assert worse.code == 1, worse
+    assert "data_file_gone" in worse.out
+    assert "not_verified" in worse.out
+    assert folder.run_here("verify", "web/second").code == (1 if lack is with_a_lake_away else 2)
+    assert folder.run_here("verify", "--repair").code == 3
+    assert folder.query("select count(*) as n from web.track_clicked") == [{"n": 2}]
+
+
+def test_a_lake_that_is_gone_from_the_settings_is_told_once_with_both_ways_out(folder: Folder, tmp_path: Path) -> None:
+    (tmp_path / "more").write_bytes(ndjson(track(message_id="m3")))
+    folder.ask("import", "web", str(tmp_path / "more"))
+    without_the_second(folder)
+    answer = folder.run_here("sync")
+    assert answer.code == 3, answer
+    told = " ".join(answer.err.split())
+    assert told.count("there is no lake 'second' in eventlake.toml") == 1
+    assert "put [lakes.second] back" in told
+    assert "`eventlake disconnect web/second`" in told
+    assert folder.query("select count(*) as n from web.track_clicked") == [{"n": 3}]
+    steps = {step["step"]: step for step in json.loads(folder.run_here("doctor", "connections", "--json").out)}
+    assert steps["connections"]["status"] == "failed"
+    assert "web/second" in steps["connections"]["detail"]
+    folder.ask("disconnect", "web/second")
+    folder.ask("sync")
+    folder.ask("verify")
+    steps = {step["step"]: step for step in folder.ask("doctor", "connections", "--json").value}
+    assert steps["connections"]["status"] == "passed"
+
+
+def with_another_dialect(folder: Folder) -> None:
+    settings = (folder.path / CONFIG).read_text()
+    (folder.path / CONFIG).write_text(
+        settings.replace('root = "second"\n', 'root = "second"\ndialect = "rudderstack"\n')
+    )
+
+
+def test_a_lake_whose_dialect_was_changed_fails_alone(folder: Folder, tmp_path: Path) -> None:
+    with_another_dialect(folder)
+    (tmp_path / "more").write_bytes(ndjson(track(message_id="m3")))
+    folder.ask("import", "web", str(tmp_path / "more"))
+    answer = folder.run_here("sync")
+    assert answer.code == 3, answer
+    told = " ".join(answer.err.split())
+    assert "web/second: in the lake 'second', the connection of 'web' is in the dialect segment" in told
+    assert 'put dialect = "segment" back' in told
+    assert folder.query("select count(*) as n from web.track_clicked") == [{"n": 3}]
+    for command in (
+        ("sync", "web/second"),
+        ("replay", "web/second", "--all"),
+        ("connection", "set", "web/second", "lookback_days=3"),
+        ("query", "select 1", "--lake", "second"),
+    ):
+        assert "is in the dialect segment" in folder.refused(*command)
+    assert sorted(path.name for path in (folder.path / "second").iterdir()) == ["segment-data", "segment-stage"]
+    for others in ("sync web/default", "source list", "lake list", "connection list", "runs"):
+        folder.ask(*others.split())
+    folder.ask("connection", "set", "web/default", "lookback_days=3")
+    (finding,) = json.loads(folder.run_here("verify", "--json").out)
+    assert (finding["source"], finding["kind"]) == ("web/second", "not_verified")
+    steps = {step["step"]: step for step in json.loads(folder.run_here("lake", "check", "second", "--json").out)}
+    assert steps["connections"]["status"] == "failed"
+    folder.ask("disconnect", "web/second")
+    folder.ask("sync")
+
+
+def test_a_lake_that_got_another_name_is_not_taken_for_a_copy_to_be_emptied(folder: Folder) -> None:
+    without_the_second(folder, "zweite")
+    folder.ask("connect", "web", "zweite", "date_partition=day", "table_prefix=x")
+    assert "eventlake restore" in failed(folder.run_here("sync", "web/zweite"), 1)
+    told = " ".join(folder.refused("restore", "--lake", "zweite").split())
+    assert "call it [lakes.second] again" in told
+    assert "empty" not in told
+
+
 def test_an_archive_of_its_own_is_checked(folder: Folder) -> None:
     with (folder.path / CONFIG).open("a") as settings:
         settings.write(f'[archive]\nroot = "{folder.path}/lake"\n')
-    steps = {step["step"]: step for step in json.loads(folder.run("lake", "check", "--json").out)}
+    steps = {step["step"]: step for step in json.loads(folder.run_here("lake", "check", "--json").out)}
     assert steps["raw archive"]["detail"] == f"1 source in {folder.path}/lake"
 
 
@@ -164,7 +292,7 @@ def test_a_lost_database_is_given_back(folder: Folder, tmp_path: Path) -> None:
     before = folder.ask("runs", "--json").value
     for file in folder.path.glob("eventlake.db*"):
         file.unlink()
-    assert "eventlake restore" in failed(folder.run("verify"), 1)
+    assert "eventlake restore" in failed(folder.run_here("verify"), 1)
     assert "eventlake restore" in failed(folder.run_here("sync"), 1)
     told = folder.ask("restore", "--json").value
     assert [(one["source"], one["runs"], one["rows"]) for one in told["restored"]] == [
@@ -177,10 +305,60 @@ def test_a_lost_database_is_given_back(folder: Folder, tmp_path: Path) -> None:
     assert folder.query("select count(*) as n from web.track_clicked") == [{"n": 2}]
 
 
+def test_one_lake_is_given_back_while_another_is_away_and_keys_are_told_of_until_there_are_some(
+    folder: Folder, tmp_path: Path
+) -> None:
+    settings = (folder.path / CONFIG).read_text()
+    for file in folder.path.glob("eventlake.db*"):
+        file.unlink()
+    with_a_lake_away(folder)
+    told = folder.run_here("restore")
+    assert told.code == 3, told
+    assert "lake second: " in told.err
+    assert "src1" in told.out
+    assert "Nothing" not in told.err
+    assert folder.query("select count(*) as n from web.track_clicked") == [{"n": 2}]
+    (folder.path / CONFIG).write_text(settings)
+    assert "source add-key web" in folder.ask("restore", "--lake", "second").err
+    again = folder.ask("restore")
+    assert "nothing to restore" in again.err
+    assert "source add-key web" in again.err  # still
+    folder.ask("verify")
+
+
+def test_what_was_switched_off_or_changed_after_the_last_run_comes_back_so(folder: Folder, tmp_path: Path) -> None:
+    folder.ask("source", "add", "ios", "--id", "src2")
+    folder.ask("connect", "ios", "second")
+    (tmp_path / "more").write_bytes(ndjson(track(message_id="i1")))
+    folder.ask("import", "ios", str(tmp_path / "more"))
+    folder.ask("sync")
+    folder.ask("connection", "set", "web/default", "lookback_days=21")
+    folder.ask("connection", "disable", "web/second")
+    folder.ask("disconnect", "ios/default")
+    folder.ask("source", "disable", "ios")
+    sources = [{**one, "keys": 0} for one in folder.ask("source", "list", "--json").value]
+    before = folder.ask("connection", "list", "--json").value
+    for file in folder.path.glob("eventlake.db*"):
+        file.unlink()
+    told = folder.ask("restore")
+    said = " ".join(told.err.split())
+    assert "web/second: it was switched off, and is" in said
+    assert "ios: it was disconnected, and is" in said
+    assert "ios was switched off, and is" in said
+    assert folder.ask("connection", "list", "--json").value == before
+    assert [{**one, "keys": 0} for one in folder.ask("source", "list", "--json").value] == sources
+    done = {line["source_id"] for line in folder.ask("sync", "--json").lines if line["type"] == "source"}
+    assert done == {"src1", "src2"}
+    assert folder.ask("runs", "ios/default", "--json").value[0]["kind"] == "sync"  # as before
+    assert len(folder.ask("runs", "ios/default", "--json").value) == 1
+    folder.ask("verify")
+
+
 def test_what_only_the_archive_has_is_told(folder: Folder, tmp_path: Path) -> None:
     folder.ask("source", "add", "late", "--id", "src9")
     (tmp_path / "more").write_bytes(ndjson(track(message_id="l1")))
     folder.ask("import", "late", str(tmp_path / "more"))
+    (folder.path / "lake" / "segment-data" / "connections" / "source=src9.json").unlink()  # as if it was elsewhere
     for file in folder.path.glob("eventlake.db*"):
         file.unlink()
     told = folder.ask("restore")
@@ -222,8 +400,9 @@ def test_a_connection_is_tried_part_by_part_and_nothing_of_that_is_left(tmp_path
     Folder(tmp_path).ask("init", "place", "--dialect", "rudderstack")
     folder = Folder(tmp_path / "place")
     folder.ask("source", "add", "web")
+    before = sorted((folder.path / "lake").rglob("*"))
     told = {one["step"]: one["status"] for one in folder.ask("connection", "check", "web", "--json").value}
     steps = ("storage: upload to staging", "storage: conditional create", "catalog", "spark")
     assert [told[step] for step in steps] == ["passed"] * 4
-    assert [path for path in (folder.path / "lake").rglob("*") if path.is_file()] == []
+    assert [path for path in (folder.path / "lake").rglob("*") if path.is_file() and path not in before] == []
     assert folder.ask("lake", "list", "--json").value[0]["dialect"] == "rudderstack"

@@ -19,6 +19,7 @@ from typing import Any
 import pytest
 
 from collectors import PROGRAM, Collector
+from conftest import InProcess, Lake
 from eventlake.collector import rejects as kept
 from eventlake.collector.options import Spool
 from eventlake.workspace import CONFIG, Workspace
@@ -226,6 +227,26 @@ def test_refused_events_are_answered_like_segment_does_and_can_be_found(tmp_path
     assert json.loads(found[0]["sample"]) == REFUSED["no_user_anon_id"]
 
 
+def test_records_of_cloud_sources_are_taken_as_extract_calls_and_of_no_others(tmp_path: Path) -> None:
+    record = {"type": "extract", "event": "Contacts", "recordId": "r1", "messageId": "x1", "properties": {"n": 1}}
+    odd: tuple[Any, ...] = (" ", {}, None)
+    wrong = [*({**record, "recordId": one} for one in odd), {**record, "event": ""}]
+    settings = '[lake]\nroot = "lake"\ndialect = "rudderstack"\n'
+    with Collector(tmp_path, settings=settings) as collector:
+        place = Workspace.open(tmp_path)
+        assert collector.post("/v1/batch", {"batch": [record]}).status == 200
+        place.connections.change("web", {"source_category": "cloud"})
+        wait_until(lambda: collector.post("/v1/validate", {"batch": [record]}).json["valid"])
+        found = collector.post("/v1/validate", {"batch": wrong}).json["errors"]
+        assert [one["code"] for one in found] == [*["record_id_not_defined"] * 3, "event_not_defined"]
+        collector.post("/v1/batch", {"batch": [record]})
+        collector.stop()
+    assert [(reject["code"], reject["source"]) for reject in rejects(tmp_path)] == [("type_not_known", "src1")]
+    lake = Lake(tmp_path, InProcess())
+    lake.sync()
+    assert [(row["id"], row["event"], row["n"]) for row in lake.rows("contacts")] == [("r1", "Contacts", 1)]
+
+
 def test_strict_mode_tells_what_is_wrong_with_each_event_and_stores_none(tmp_path: Path) -> None:
     with Collector(tmp_path, "--strict") as collector:
         answer = collector.post("/v1/batch", {"batch": [track(), {"type": "track"}, track(properties=1)]})
@@ -358,7 +379,7 @@ def hung_up_on_without_reading(collector: Collector, request: bytes) -> bool:
 
 
 def test_slow_and_endless_clients_are_hung_up_on(tmp_path: Path) -> None:
-    with Collector(tmp_path, "--workers", "1") as collector, ThreadPoolExecutor() as pool:
+    with Collector(tmp_path) as collector, ThreadPoolExecutor() as pool:
         deaf = pool.submit(hung_up_on_without_reading, collector, b"GET /health HTTP/1.1\r\nHost: x\r\n\r\n")
         assert hung_up_on(collector, b"GET / HTTP/1.1\r\n" + b"X: " + b"x" * 1_000_000)
         assert hung_up_on(collector, b"POST /v1/track HTTP/1.1\r\nHost: x\r\n")  # after some seconds
@@ -368,7 +389,7 @@ def test_slow_and_endless_clients_are_hung_up_on(tmp_path: Path) -> None:
 
 
 def test_rate_limits_say_when_to_come_again(tmp_path: Path) -> None:
-    with Collector(tmp_path, "--requests-per-second", "5", "--workers", "1") as collector:
+    with Collector(tmp_path, "--requests-per-second", "5") as collector:
         answers = [collector.post("/v1/track", event(event="x", messageId=f"m{n}")) for n in range(30)]
         limited = [answer for answer in answers if answer.status == 429]
         assert limited
@@ -485,7 +506,7 @@ def test_a_full_disk_is_answered_with_503_and_loses_nothing(tmp_path: Path) -> N
     def few_bytes() -> None:
         resource.setrlimit(resource.RLIMIT_FSIZE, (400_000, 400_000))  # as if the disk had room for no larger file
 
-    with Collector(tmp_path, "--workers", "1", "--roll-seconds", "3600", prepare=few_bytes) as collector:
+    with Collector(tmp_path, "--roll-seconds", "3600", prepare=few_bytes) as collector:
         acknowledged, statuses, health = [], [], []
         for number in range(20):
             ids = [f"m{number}-{place}" for place in range(3)]  # one or two of them would have room
@@ -520,7 +541,7 @@ def test_the_archive_may_be_a_bucket_and_may_be_away_for_a_while(tmp_path: Path,
 
 
 def test_after_the_disk_was_away_it_goes_on(tmp_path: Path) -> None:
-    with Collector(tmp_path, "--workers", "1") as collector:
+    with Collector(tmp_path) as collector:
         logs = tmp_path / "collector" / "logs"
         assert collector.post("/v1/track", track(messageId="m1")).status == 200
         logs.rename(tmp_path / "away")
@@ -541,7 +562,7 @@ def wait_until(is_so: Callable[[], bool]) -> None:
 
 
 def test_a_worker_that_dies_just_before_the_end_leaves_nothing_behind(tmp_path: Path) -> None:
-    with Collector(tmp_path, "--workers", "1", "--roll-seconds", "3600") as collector:
+    with Collector(tmp_path, "--roll-seconds", "3600") as collector:
         assert collector.post("/v1/track", track(messageId="m1")).status == 200
         collector.process.send_signal(signal.SIGSTOP)  # so that it cannot start another
         [worker] = collector.workers()
@@ -554,7 +575,7 @@ def test_a_worker_that_dies_just_before_the_end_leaves_nothing_behind(tmp_path: 
 
 
 def test_a_damaged_log_gives_what_is_whole_and_is_kept(tmp_path: Path) -> None:
-    with Collector(tmp_path, "--workers", "1", "--roll-seconds", "3600") as collector:
+    with Collector(tmp_path, "--roll-seconds", "3600") as collector:
         for number in range(3):
             collector.post("/v1/track", event(event="x", messageId=f"m{number}"))
         collector.kill()

@@ -20,9 +20,14 @@ from pydantic import SecretStr
 from pyspark.sql.connect.session import SparkSession
 
 import eventlake
+from azures import Directory, settings_of_principal
+from azures import account as account  # noqa: PLC0414 - a fixture, as are the next
+from azures import entra as entra  # noqa: PLC0414
+from azures import signed_in as signed_in  # noqa: PLC0414
+from azures import trusted as trusted  # noqa: PLC0414
 from clusters import WORKERS, Cluster, executors
 from clusters import cluster as cluster  # noqa: PLC0414 - a fixture, as is the next
-from conftest import InProcess, Lake, SetClock, settings_for, track
+from conftest import InProcess, Lake, SetClock, new_bucket, settings_for, track
 from connect_steps import STEPS, code_of, denied, dies_once, liar, puzzled, size_of, slow, thrice, without_room
 from connects import ConnectServer, Pretender, connect_server
 from connects import connect as connect  # noqa: PLC0414
@@ -48,7 +53,7 @@ from eventlake.runners.choice import runner_of
 from eventlake.runners.connect import ConnectRunner
 from eventlake.runners.connect_session import Opened, Server, check_version
 from eventlake.runners.connect_worker import NEEDED
-from eventlake.runners.places import Place, place_of
+from eventlake.runners.node_storage import NodeStorage, node_storage
 from eventlake.settings.runners import ConnectRunnerSettings
 from eventlake.storage.adls import AzureStorage
 from eventlake.storage.base import Storage
@@ -57,7 +62,7 @@ from eventlake.storage.s3 import S3Options, S3Storage
 from eventlake.sync import jobs
 from eventlake.tasks import registry
 from eventlake.workspace import CONFIG
-from servers import S3Server, free_ports
+from servers import AzureServer, S3Server, free_ports
 from stand_in import NODE_PYTHON, wait_until
 
 PROGRAM = str(Path(sys.executable).with_name("eventlake"))
@@ -442,6 +447,19 @@ def test_the_main_scenario_is_the_same_as_without_connect(connect: ConnectServer
     assert lake.staged() == []
 
 
+@pytest.mark.long
+def test_a_lake_on_azure_whose_workers_act_in_their_own_identity(
+    account: AzureServer, entra: Directory, signed_in: None, tmp_path: Path
+) -> None:
+    """Workers are told no secret: that of the server's environment is theirs."""
+    settings = settings_of_principal(account, new_bucket(account), entra)
+    with connect_server(tmp_path) as server, on(server, tmp_path / "there", settings) as lake:
+        assert lake.sync_of(*FIRST)[0]["books"]["loaded"] == 2
+        assert lake.sync_of(*LATER)[0]["books"]["loaded"] == 2
+        assert verify(lake.workspace, lake.connection, lake.runner) == []
+        assert lake.staged() == []
+
+
 def test_a_lake_in_a_bucket(connect: ConnectServer, s3: S3Server, bucket: str, tmp_path: Path) -> None:
     with on(connect, tmp_path / "there", settings_for(s3, bucket)) as lake:
         assert lake.sync_of(*FIRST)[0]["books"]["loaded"] == 2
@@ -562,15 +580,15 @@ def imported(lake: Lake, folder: Path) -> None:
 @pytest.mark.parametrize(
     ("runner", "problem"),
     [
-        ({"kind": "connect"}, "runner.url: Field required"),
+        ({"kind": "connect"}, "runner.url: is required"),
         ({"kind": "connect", "url": "host:15002"}, "runner.url: not sc://host:port"),
         ({"kind": "connect", "url": "sc://"}, "runner.url: not sc://host:port"),
         ({"kind": "connect", "url": "sc://host/path"}, "runner.url: not sc://host:port"),
         ({"kind": "connect", "url": "sc://host;use_ssl=true"}, "runner.url: not sc://host:port"),
         ({"kind": "connect", "url": "sc://host/;token=abc"}, "runner.url: a token does not belong into the url"),
         ({"kind": "connect", "url": "sc://host", "token": "keyvault://x"}, "runner.token: not keyvault://vault/name"),
-        ({"kind": "connect", "url": "sc://host", "libraries": "mine"}, "runner.libraries: Input should be"),
-        ({"kind": "connect", "url": "sc://host", "patience": 0}, "runner.patience: Input should be greater than 0"),
+        ({"kind": "connect", "url": "sc://host", "libraries": "mine"}, "runner.libraries: must be 'server' or 'sent'"),
+        ({"kind": "connect", "url": "sc://host", "patience": 0}, "runner.patience: must be more than 0"),
         (
             {"kind": "conect"},
             "runner: there is no such kind; use one of spark, emr, emr-serverless, connect, databricks",
@@ -579,7 +597,7 @@ def imported(lake: Lake, folder: Path) -> None:
             {"kind": "connect", "url": "sc://host", "tocken": "a"},
             "runner.tocken: there is no such setting; perhaps token",
         ),
-        ("connect", "runner: Input should be 'spark', 'emr' or 'emr-serverless'"),
+        ("connect", "runner: must be 'spark', 'emr' or 'emr-serverless'"),
     ],
 )
 def test_settings_that_cannot_be_right_are_named(runner: Any, problem: str) -> None:
@@ -601,16 +619,20 @@ def test_nodes_are_told_of_storages_without_secrets() -> None:
         "http://blobs", tenant_id="t", client_id="c", client_secret=SecretStr("s3cr3t"), encryption_scope="scope"
     )
     root = "abfss://lake@account.dfs.core.windows.net/x"
+    with_keys = AwsOptions("eu-west-1", access_key_id=SecretStr("s3cr3t-id"), secret_access_key=SecretStr("s3cr3t"))
     storages = [
         LocalStorage("/lake", timeout=7),
         S3Storage(
             "s3://lake/x", S3Options("http://s3", aws=AwsOptions("eu-west-1", "arn:role", "ext", "own")), timeout=7
         ),
+        S3Storage("s3://lake/x", S3Options("http://s3", True, "aws:kms", "key", with_keys), timeout=7),
         AzureStorage(root, azure, timeout=7),
     ]
     for storage in storages:
-        told = wire.encoded(place_of(storage))
+        told = wire.encoded(node_storage(storage))
         assert not re.search(rb"s3cr3t|arn:role|ext\b|own", told)
-        again: Any = wire.decoded(told, Place, "here").storage()  # type: ignore[arg-type]
+        again: Any = wire.decoded(told, NodeStorage, "here").storage()  # type: ignore[arg-type]
         assert (type(again), again.root, again.timeout) == (type(storage), storage.root, 7)
+        if isinstance(storage, S3Storage):
+            assert again.options == storage.options._replace(aws=AwsOptions("eu-west-1"))
     assert again.options == AzureOptions("http://blobs", encryption_scope="scope")

@@ -1,6 +1,9 @@
 """The console, page by page: what people see, what they can do, and what they cannot."""
 
+import html
 import re
+import shutil
+import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -11,7 +14,10 @@ from conftest import InProcess, SetClock
 from consoles import HOSTILE, PASSWORD, Browser, Failing, full_place, words
 from eventlake.control.collected import Taken
 from eventlake.control.people import People, Scope, SignInRefusedError
+from eventlake.errors import TransientError
 from eventlake.library import Workspace
+from eventlake.query import query
+from eventlake.query.fixes import OVER_HTTP
 from eventlake.schedule.scheduler import Scheduler
 from eventlake.web.guard import MOST_BYTES
 from runner_without_spark import Slow
@@ -72,6 +78,11 @@ PAGES = [
     "/quality",
     "/quality?view=rescued",
     "/quality?view=refused",
+    "/quality?view=violations",
+    "/quality?view=violations&days=30&event=x&field=y",
+    "/plans",
+    "/sources/web/rules",
+    "/sources/ios/rules",
     "/privacy",
     "/alerts",
     "/settings",
@@ -89,9 +100,13 @@ def test_every_page_is_there_and_shows_what_events_hold_as_text(browser: Browser
         assert re.fullmatch(r'<script src="/static/\w+(\.min)?\.js\?[\d.]+" defer>', script)
 
 
+@pytest.fixture(scope="module")
+def stranger(place: Workspace) -> Browser:
+    return Browser(place, requests_per_second=0)
+
+
 @pytest.mark.parametrize("path", PAGES)
-def test_nobody_sees_anything_who_is_not_signed_in(place: Workspace, path: str) -> None:
-    stranger = Browser(place)
+def test_nobody_sees_anything_who_is_not_signed_in(stranger: Browser, path: str) -> None:
     answer = stranger.client.get(path, follow_redirects=False)
     assert answer.status_code == 303
     assert answer.headers["location"].startswith("/sign-in")
@@ -100,7 +115,7 @@ def test_nobody_sees_anything_who_is_not_signed_in(place: Workspace, path: str) 
 def test_the_overview_answers_whether_the_data_is_there(browser: Browser) -> None:
     text = browser.words("/")
     assert "ios failed 3 times in a row: the storage is away" in text
-    assert "Nothing is lost: the raw archive has the events" in text
+    assert "Fix: wait until it is back. Nothing is lost: the raw archive has the events" in text
     assert "No scheduler is running" in text
     # 202 and 5 lines were read: 200 + 4 rows, one copy, two lines that are no events
     assert "207 lines read 0 suppressed 0 blocked 1 duplicates 2 quarantined 204 loaded" in text
@@ -118,8 +133,9 @@ def test_the_funnel_counts_what_the_collector_took(place: Workspace, browser: Br
 
 def test_numbers_are_links_to_what_they_count(browser: Browser) -> None:
     text = browser.see("/")
-    assert '<a href="/quality?view=quarantine"><b>2</b>' in text
-    shown = browser.words("/quality?view=quarantine")
+    link = "/quality?view=quarantine&amp;day=2026-11-17"
+    assert f'<a href="{link}"><b>2</b>' in text
+    shown = browser.words(html.unescape(link))
     assert "not json" in shown
     assert f"segment-logs/src1/1794873600000/a.json line 201" in shown  # noqa: F541
 
@@ -141,7 +157,7 @@ def test_a_run_that_failed_shows_the_error_what_it_means_and_what_to_do(place: W
     run = place.runs.lines(1, "src2")[0]
     text = browser.words(f"/runs/{run.run_id}")
     assert "✕ Failed" in text
-    assert "the storage is away service_unavailable" in text
+    assert "the storage is away service_unavailable Fix: wait until it is back" in text
     assert "nothing is lost" in text
     assert "It is tried again by itself" in text
     assert "Sync now" in text
@@ -162,6 +178,7 @@ def test_a_table_shows_its_columns_values_senders_and_misfits(browser: Browser) 
     without_scripts = browser.words("/tables/default/web.track_order_completed?values=1")
     assert '1 not a bigint "n/a"' in without_scripts
     columns = browser.words("/tables/default/web.track_order_completed/_columns")
+    assert "A sample: filled and examples are of the newest 203 rows" in columns
     assert re.search(r"properties_total /properties/total bigint \d+ %", columns)
     assert "analytics.js 2.1.0" in columns
     assert '1 not a bigint "n/a"' in columns
@@ -171,9 +188,8 @@ def test_a_table_shows_its_columns_values_senders_and_misfits(browser: Browser) 
 def test_a_type_is_previewed_then_changed(fresh: Browser) -> None:
     path = "/tables/default/web.track_order_completed"
     preview = fresh.words(f"{path}?column=properties_total&type=decimal(38,6)")
-    assert "of 2 values that did not fit so far, 1 would get a cell; of 201 cells that were looked at, 0 would not" in (
-        preview
-    )
+    assert "by a sample of the newest rows: of 2 values that did not fit so far, 1 would get a cell" in preview
+    assert "of 201 cells that were looked at, 0 would not" in preview
     told = fresh.send(f"{path}/retype", column="properties_total", type="decimal(38,6)")
     assert "The type is being changed" in told
     assert "retype ordered by ann" in told
@@ -200,6 +216,33 @@ def test_sql_reads_tables_and_nothing_else(browser: Browser) -> None:
     assert "SELECT '<b>' AS x" in browser.words("/sql?q=SELECT '<b>' AS x")
     chart = browser.see("/sql?q=select * from (values ('a', 1), ('b', 2)) t(name, n)")
     assert '<svg class="chart"' in chart
+
+
+def test_a_query_that_fails_says_what_to_do_on_this_page(browser: Browser) -> None:
+    missing = browser.words("/sql?q=select * from web.track_order_complete", 422)
+    assert "perhaps web.track_order_completed; the names of tables and columns are in the list of tables" in missing
+    slow = "select count(*) from range(100000000) a, range(100000000) b where a.range % 7 = b.range % 11"
+    with pytest.raises(TransientError) as ended:
+        query(browser.place.lake("default"), slow, timeout=0.2, fixes=OVER_HTTP)
+    assert ended.value.fix == "ask for fewer days, tables or columns at once"
+    told = [missing, browser.words("/sql?q=copy (select 1) to '/tmp/x'", 422), browser.words("/sql.csv", 422)]
+    for one in told:
+        assert not re.search(r"--\w|eventlake \w+", one.partition("Ctrl Enter")[0]), one
+
+
+def test_names_are_proposed_while_one_writes(browser: Browser) -> None:
+    def proposed(word: str, sql: str = "", lake: str = "default") -> list[list[str]]:
+        found: list[list[str]] = browser.client.get("/sql/names", params={"word": word, "q": sql, "lake": lake}).json()
+        return found
+
+    assert proposed("order") == [["web.track_order_completed", "table"]]
+    assert proposed("web.track_o") == [["web.track_order_completed", "table"]]
+    sql = "select properties_ from web.track_order_completed"
+    assert ["properties_total", "bigint"] in proposed("properties_t", sql)
+    assert proposed("total", sql)[0] == ["properties_total", "bigint"]
+    assert proposed("properties_t") == []  # no table is named whose column it could be
+    assert proposed("order", lake="mars") == []
+    assert proposed("%") == []
 
 
 def test_rows_that_a_spreadsheet_would_compute_are_marked_as_text(browser: Browser) -> None:
@@ -315,10 +358,35 @@ def test_a_connection_is_switched_copied_and_disconnected(fresh: Browser) -> Non
     assert "Connected" in fresh.send("/connections", source="ios", lake="default")
 
 
-def test_the_test_of_a_connection_goes_step_by_step(fresh: Browser) -> None:
-    text = fresh.send("/connections/web/default/check")
-    assert "✓ passed storage: upload" in text
-    assert "✓ passed spark local[*]" in text
+def test_the_test_of_a_connection_shows_each_step_as_it_ends(fresh: Browser) -> None:
+    told = fresh.send("/connections/web/default/check")
+    shown = [told]
+    assert "● testing" in told
+    assert "○ waits spark" in told
+    again = fresh.send("/connections/web/default/check")  # which is the same test
+    assert "● testing" in again
+    deadline = time.monotonic() + 100
+    while 'hx-trigger="every 500ms"' in (part := fresh.see("/connections/web/default/_check")):
+        assert time.monotonic() < deadline
+        shown.append(words(part))
+        time.sleep(0.1)
+    assert any("✓ passed storage: upload" in one and "● trying spark" in one for one in shown)
+    assert "A sync has all that it needs" in words(part)
+    assert "✓ passed spark local[*]" in words(part)
+    assert "✓ passed spark local[*]" in fresh.words("/connections/web/default")  # also later
+
+
+def test_a_test_that_fails_says_what_to_do(fresh: Browser) -> None:
+    staging = fresh.place.folder / "lake" / "segment-data"
+    shutil.rmtree(staging)
+    staging.write_text("a file where a folder must be")
+    fresh.send("/connections/web/default/check")
+    deadline = time.monotonic() + 100
+    while 'hx-trigger="every 500ms"' in (part := fresh.see("/connections/web/default/_check")):
+        assert time.monotonic() < deadline
+        time.sleep(0.1)
+    assert "A sync would not work" in words(part)
+    assert "✕ failed storage: upload" in words(part)
 
 
 def test_a_run_that_goes_on_shows_how_far_it_is_and_can_be_stopped(fresh: Browser) -> None:
@@ -332,7 +400,7 @@ def test_a_run_that_goes_on_shows_how_far_it_is_and_can_be_stopped(fresh: Browse
     run = place.runs.lines(1)[0]
     live = fresh.see(f"/runs/{run.run_id}")
     assert "● stage" in live
-    assert 'hx-trigger="every 1s"' in live
+    assert 'hx-trigger="every 500ms"' in live
     assert "It will stop in a moment" in fresh.send(f"/runs/{run.run_id}/stop")
     scheduler._threads.shutdown(wait=True)
     ended = fresh.see(f"/runs/{run.run_id}/_run")
@@ -540,8 +608,9 @@ def test_whoever_asks_too_often_is_told_to_wait(place: Workspace) -> None:
     assert [one.status_code for one in answers] == [404, 404, 429, 429]
     assert int(answers[-1].headers["retry-after"]) >= 1
     quick = Browser(place, requests_per_second=50)
-    answers = [quick.client.post("/sign-in", data={"name": "x", "password": "y"}) for _ in range(4)]
-    assert [one.status_code for one in answers] == [403, 403, 429, 429]
+    with ThreadPoolExecutor(8) as threads:  # at once: each attempt takes a while, on a busy machine half a second
+        tries = threads.map(lambda _: quick.client.post("/sign-in", data={"name": "x", "password": "y"}), range(8))
+        assert {one.status_code for one in tries} == {403, 429}
 
 
 def test_a_page_is_light(browser: Browser) -> None:

@@ -26,6 +26,7 @@ from crash_job import killed_at
 from eventlake.audit.repair import repair
 from eventlake.audit.verify import verify
 from eventlake.errors import StagingLostError
+from eventlake.sync import requests
 
 KILLS = int(os.environ.get("EVENTLAKE_KILLS", "20"))
 
@@ -40,7 +41,7 @@ def filled(folder: Path, settings: str | None = None) -> Lake:
 def state(lake: Lake) -> object:
     """Tables, catalog, ledger and reports, without the names and times of the runs that made them."""
     place = lake.workspace
-    tables = {table: lake.rows(table) for table in lake.tables()}
+    tables = lake.all_rows()
     kept = lake.query("select line, reason, content from __segment_datalake.quarantine order by all")
     catalog = [
         (table.name, table.schema, place.lake().catalog.partitions("web", table.name))
@@ -106,6 +107,8 @@ def undisturbed(job: str, ready: Callable[[], Lake]) -> Undisturbed:
 
 def ready_for(job: str, folder: Path) -> Lake:
     lake = filled(folder)
+    if job == "replay":  # in two parts
+        lake.put(track("A", "m3", receivedAt="2026-11-13T10:00:00Z"), day="2026-11-13")
     if job != "sync":
         lake.sync()
     return lake
@@ -118,13 +121,17 @@ def check_after_a_kill(lake: Lake, job: str, undisturbed: Undisturbed, when: str
         killed_at(lake.workspace.folder, job, -1)
     assert state(lake) == undisturbed.state, when
     assert verify(lake.workspace, lake.connection, lake.runner) == [], when
+    if requests.unfinished_replay(lake.place, lake.connection):
+        killed_at(lake.workspace.folder, "rest of a replay", -1)
+        assert state(lake) == undisturbed.state, when
+        assert not requests.unfinished_replay(lake.place, lake.connection), when
     assert not lake.staged(), when
     assert not lake.place.runs.unfinished("src1"), when
 
 
 def seen_by_queries(lake: Lake) -> list[str]:
     """The messages of all rows that `eventlake query` finds."""
-    return sorted(row["message_id"] for table in lake.tables() for row in lake.rows(table))
+    return sorted(row["message_id"] for rows in lake.all_rows().values() for row in rows)
 
 
 def seen_in_folders(lake: Lake) -> list[str]:
@@ -231,8 +238,10 @@ def test_a_run_whose_staged_files_are_gone_is_undone_and_done_again(
         check_after_a_kill(lake, job, undisturbed, when)
         ended = lake.place.runs.get(run_id)
         if ended.status == "failed":
-            undone += 1
             assert ended.report
+            if job == "replay" and ended.report[0]["error_code"] == "interrupted":
+                continue  # it was the second part, which had no manifest yet
+            undone += 1
             assert ended.report[0]["error_code"] == "staging_lost"
             assert "was undone" in ended.report[0]["error"]
             assert not lake.place.storage.stat(f"{COMMITS}/source=src1/{run_id}.json")

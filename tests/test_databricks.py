@@ -3,25 +3,28 @@
 import dataclasses
 import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
-import uuid
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-import boto3
 import pytest
 from pydantic import SecretStr
 
 from azures import SECRET as ENTRA_SECRET
-from azures import TENANT, directory
+from azures import TENANT, Directory, directory, identity, settings_of_principal
+from azures import account as account  # noqa: PLC0414 - a fixture, as are the next
+from azures import entra as entra  # noqa: PLC0414
+from azures import trusted as trusted  # noqa: PLC0414
 from certificates import certificate
-from conftest import InProcess
+from conftest import InProcess, new_bucket, settings_for
 from eventlake import errors
 from eventlake import open as open_lake
 from eventlake.audit.verify import verify
+from eventlake.azure import vault
 from eventlake.azure.identity import AzureOptions
 from eventlake.demo.events import Recipe, write_archive
 from eventlake.errors import EventLakeError
@@ -31,7 +34,7 @@ from eventlake.runners.package import Package, Target, provide
 from eventlake.runners.remote import State
 from eventlake.settings.runners import DatabricksRunnerSettings
 from eventlake.workspace import Workspace
-from servers import S3Server
+from servers import AzureServer, S3Server
 from stand_in import wait_until
 from stand_in_databricks import CLIENT, CLUSTER, SECRET, TOKEN, VOLUME, Place, databricks_workspace
 from stand_in_databricks import Databricks as Server
@@ -61,12 +64,15 @@ def server(tmp_path: Path) -> Iterator[Server]:
 @pytest.fixture
 def folder(server: Server, s3: S3Server, package: Path, tmp_path: Path) -> Path:
     """A workspace with raw files that nobody has synced, and a runner on Databricks."""
-    bucket = f"databricks-{uuid.uuid4().hex}"
-    boto3.client("s3", endpoint_url=s3.endpoint).create_bucket(Bucket=bucket)
+    way_in = f'[aws]\nregion = "eu-west-1"\n{runner_settings(server)}token = "{TOKEN}"\n'
+    return filled(server, package, tmp_path, settings_for(s3, new_bucket(s3)) + way_in)
+
+
+def filled(server: Server, package: Path, tmp_path: Path, settings: str) -> Path:
     (server.place.folder / "Volumes").symlink_to(package / "Volumes")
     place = Workspace.create(tmp_path / "workspace").folder
     (place / "packages").symlink_to(package / "records")
-    write_settings(place, s3, bucket, f'token = "{TOKEN}"', server)
+    (place / "eventlake.toml").write_text(f'workspace_id = "test"\n{settings}')
     write_archive(Recipe(events=2000, hours=2, track_types=5, duplicate_share=0.05), tmp_path / "raw", files=4)
     Workspace.open(place).connections.add_source("web", source_id="src1")
     done = eventlake(place, "import", "web", str(tmp_path / "raw"))
@@ -74,11 +80,10 @@ def folder(server: Server, s3: S3Server, package: Path, tmp_path: Path) -> Path:
     return place
 
 
-def write_settings(place: Path, s3: S3Server, bucket: str, way_in: str, server: Server) -> None:
-    (place / "eventlake.toml").write_text(
-        f'workspace_id = "test"\n[lake]\nroot = "s3://{bucket}/lake"\n[s3]\nendpoint = "{s3.endpoint}"\n'
-        f'path_style = true\n[aws]\nregion = "eu-west-1"\n[runner]\nkind = "databricks"\nhost = "{server.url}"\n'
-        f'cluster_id = "{CLUSTER}"\nvolume = "{VOLUME}"\npython = "{VERSION}"\n{way_in}\n'
+def runner_settings(server: Server) -> str:
+    return (
+        f'[runner]\nkind = "databricks"\nhost = "{server.url}"\ncluster_id = "{CLUSTER}"\nvolume = "{VOLUME}"\n'
+        f'python = "{VERSION}"\n'
     )
 
 
@@ -110,6 +115,31 @@ def test_a_sync_and_a_replay_on_databricks(server: Server, folder: Path) -> None
     assert eventlake(folder, "replay", "web", "--all").returncode == 0, server.place.log()
     assert verify(place, place.connections.get("web"), InProcess()) == []
     assert not list(place.lake().storage.files("segment-stage"))
+
+
+@pytest.mark.long
+@pytest.mark.timeout(900)
+def test_a_lake_on_azure_whose_nodes_act_in_their_own_identity(
+    server: Server, account: AzureServer, entra: Directory, package: Path, tmp_path: Path
+) -> None:
+    """All of it as one has it there: tokens of Entra for storage and workspace, and no secret on its way."""
+    settings = settings_of_principal(account, new_bucket(account), entra) + runner_settings(server)
+    folder = filled(server, package, tmp_path, settings)
+    denied = eventlake(folder, "sync")
+    assert denied.returncode
+    assert "nothing was published" in denied.stderr, "nobody told the nodes who they are"
+    server.place.environment |= identity(entra)
+    done = eventlake(folder, "sync", "--json")
+    assert done.returncode == 0, done.stderr + server.place.log()
+    assert json.loads(done.stdout.splitlines()[0])["books"]["loaded"] == 2000
+    assert ENTRA_SECRET not in json.dumps([run.task for run in server.place.runs.values()]) + done.stdout + done.stderr
+    place = Workspace.open(folder)
+    assert verify(place, place.connections.get("web"), InProcess()) == []
+    lake = place.lake()
+    assert lake.settings.schema_files
+    assert {file.path.rpartition("/")[2] for file in lake.storage.files(lake.settings.schema_files)} == {
+        f"{table.table_key}.json" for table in lake.catalog.tables()
+    }
 
 
 @pytest.mark.long
@@ -248,7 +278,6 @@ class Refused:
     "refused",
     [
         Refused("insufficient_permissions.submit_job", "may not submit to cluster", denied="/api/2.2/jobs/runs/submit"),
-        Refused("insufficient_permissions.job_status", "may not look at run", denied="/api/2.2/jobs/runs/get"),
         Refused("invalid_settings", f"Cluster {CLUSTER} does not exist", unknown_cluster=True),
         Refused("quota_exceeded", "quota", refusal=(429, "RESOURCE_EXHAUSTED", "the quota of jobs is used up")),
         Refused("service_unavailable", "broken", refusal=(500, "INTERNAL_ERROR", "something is broken there")),
@@ -262,6 +291,29 @@ def test_each_refusal_has_a_code_and_a_fix_of_its_own(server: Server, run: Datab
     assert caught.value.code == refused.code
     assert caught.value.fix
     assert TOKEN not in f"{caught.value} {caught.value.fix}"
+
+
+def test_a_run_whose_state_cannot_be_seen_is_told_and_cancelled_nevertheless(
+    server: Server, run: DatabricksRun
+) -> None:
+    server.place.denied.add("/api/2.2/jobs/runs/get")
+    assert run.start("s") == f"run 1000 to {CLUSTER}"
+    with pytest.raises(errors.JobStatusDeniedError, match="may not look at run 1000"):
+        run.status()
+    run.stop()
+    assert server.place.runs[1000].code == "USER_CANCELED"
+
+
+def test_what_a_volume_has_lost_is_put_there_again(server: Server, package: Path, tmp_path: Path) -> None:
+    shelf = Volume(Databricks(DatabricksOptions(server.url, token=SecretStr(TOKEN))), VOLUME)
+    with pytest.raises(FileNotFoundError):
+        shelf.read("nothing", 1)
+    records = Path(shutil.copytree(package / "records", tmp_path / "records"))
+    made = provide(shelf, Target(VERSION), records)  # it was made for another volume; this one is empty
+    assert made.is_new
+    there = {server.place.local(path) for path in (made.tarball, made.entry)}
+    assert all(path.is_file() for path in there)
+    assert not provide(shelf, Target(VERSION), records).is_new
 
 
 def test_a_volume_that_may_not_be_written_to_is_told(server: Server) -> None:
@@ -297,6 +349,31 @@ def test_a_wrong_secret_has_its_own_code_and_is_not_told(server: Server, options
     assert caught.value.code == "insufficient_permissions.sign_in"
     assert "client_secret" in caught.value.fix
     assert "wrong-one" not in f"{caught.value} {caught.value.fix}"
+
+
+def test_a_secret_that_was_changed_in_its_vault_is_taken_without_a_restart(
+    server: Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    shown = certificate(tmp_path)
+    monkeypatch.setenv("REQUESTS_CA_BUNDLE", str(shown.authority))
+    for name, value in (("TENANT_ID", TENANT), ("CLIENT_ID", CLIENT), ("CLIENT_SECRET", ENTRA_SECRET)):
+        monkeypatch.setenv(f"AZURE_{name}", value)
+    with directory(shown) as entra:
+        monkeypatch.setenv("AZURE_AUTHORITY_HOST", entra.url)
+        monkeypatch.setenv(vault.URL_VARIABLE, entra.url)
+        vault.forget()
+        entra.secrets["databricks"] = "of-yesterday"
+        workspace = Databricks(DatabricksOptions(server.url, token=SecretStr("keyvault://acme/databricks")))
+        with pytest.raises(errors.SignInDeniedError):
+            workspace.cluster(CLUSTER)
+        entra.secrets["databricks"] = TOKEN
+        assert workspace.cluster(CLUSTER) == "RUNNING"
+
+
+def test_what_goes_wrong_here_is_not_blamed_on_who_acts(server: Server) -> None:
+    workspace = Databricks(DatabricksOptions(server.url, token=SecretStr(TOKEN)))
+    with pytest.raises(ValueError, match="of our own"), workspace.asking("look", errors.JobStatusDeniedError):
+        raise ValueError("of our own")
 
 
 def test_a_service_principal_of_entra_is_believed(
@@ -341,10 +418,10 @@ PRINCIPAL = {"token": None, "client_id": CLIENT}
     [
         ({"host": "http://adb-1234567890123456.7.azuredatabricks.net"}, "runner.host: not the host of a workspace"),
         ({"host": "my workspace"}, "runner.host: not the host of a workspace"),
-        ({"cluster_id": "my cluster"}, "runner.cluster_id: String should match pattern"),
+        ({"cluster_id": "my cluster"}, "runner.cluster_id: must be the id of a cluster, such as"),
         ({"cluster_id": None}, "runner: give either cluster_id"),
         ({"job_cluster": {}}, "runner: give either cluster_id"),
-        ({"volume": "/tmp/x"}, "runner.volume: String should match pattern"),
+        ({"volume": "/tmp/x"}, "runner.volume: must be a folder of a volume, such as"),
         ({"client_id": CLIENT}, "runner: token and a service principal are different ways in"),
         (PRINCIPAL | {"tenant_id": TENANT}, "runner: a service principal needs client_id and client_secret"),
         (PRINCIPAL | {"client_secret": "keyvault://x"}, "runner.client_secret: not keyvault://vault/name"),

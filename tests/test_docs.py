@@ -2,28 +2,35 @@
 commands they show can be typed.
 """
 
+import dataclasses
 import re
 import shlex
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
+import msgspec
+import numpy as np
 import pytest
 from pydantic import BaseModel
 from typer import BadParameter
 from typer.main import get_command
 
 from conftest import InProcess, Lake, track
+from eventlake.catalog.base import TableChange
 from eventlake.cli.main import app
+from eventlake.commit import manifest, recover
 from eventlake.control.alerts import Kind
+from eventlake.control.ledger import Entry
 from eventlake.control.settings import ConnectionSettings, RudderStackSettings, SegmentSettings
 from eventlake.errors import EventLakeError
-from eventlake.lake import ids
+from eventlake.lake import ids, segments
 from eventlake.lake.report_columns import REPORT_COLUMNS
 from eventlake.schema.cast import REASONS
 from eventlake.settings import Settings
 from eventlake.settings.serve import EmailChannelSettings, SlackChannelSettings, WebhookChannelSettings
-from eventlake.sync import jobs
+from eventlake.sync import jobs, noted
+from eventlake.sync.shares import PUBLISH_TASKS_PER_CORE, TASKS_PER_CORE
 from eventlake.sync.work import Sizes
 from eventlake.web import access
 from eventlake.web import app as web_app
@@ -158,7 +165,8 @@ def test_every_reason_of_a_cast_is_explained(reason: str) -> None:
 def test_one_line_is_followed_to_its_cell_through_few_files_that_are_there() -> None:
     text = (ROOT / "ARCHITECTURE.md").read_text()
     table = text.partition("Follow one line from its raw file")[2].partition("Then the run is closed")[0]
-    files = re.findall(r"^\|[^|]*\|[^|]*\| `([a-z_/]+\.py)` \|", table, re.MULTILINE)
+    files = re.findall(r"^\|[^|]*\|[^|]*\| `([a-z_/]+\.(?:py|c|h))` \|", table, re.MULTILINE)
+    assert f"through {len(files)} files" in text
     assert 10 < len(files) <= 15
     assert len(set(files)) == len(files), "nobody goes back"
     assert [file for file in files if not (ROOT / "src" / "eventlake" / file).is_file()] == []
@@ -183,12 +191,18 @@ def test_every_module_that_a_page_names_is_there() -> None:
 # Sizes
 
 
+TIMES = "\N{MULTIPLICATION SIGN}"
+IN_WORDS = {2: "twice", 3: "three", 4: "four"}
+BYTES_PER_ID = sum(np.dtype(kind).itemsize for kind in ids.FIELDS.values())
+
+
 def sizes_in_words() -> dict[str, list[str]]:
     """What ARCHITECTURE.md must say of each step."""
     sizes = Sizes()
     shares, stage, publish = sizes.shares, sizes.stage, sizes.publish
     return {
         "stage": [
+            f"{IN_WORDS[TASKS_PER_CORE]} per core",
             f"if each gets {shares.fewest_bytes_per_stage_task >> 20} MiB of compressed raw files",
             f"more from {shares.bytes_per_stage_task >> 20} MiB or {shares.files_per_stage_task} files each",
             f"reads {stage.read.block >> 20} MiB at a time",
@@ -203,8 +217,10 @@ def sizes_in_words() -> dict[str, list[str]]:
             f"one up to {shares.ids_for_one_share:,} messages",
             f"more from {shares.ids_per_share:,} messages each",
             f"up to {ids.BUCKETS} ",
+            f"at {BYTES_PER_ID} bytes per staged message",
         ],
         "publish": [
+            f"up to {IN_WORDS[PUBLISH_TASKS_PER_CORE]} per core",
             f"{shares.fewest_rows_per_share:,} to {shares.most_rows_per_share:,} rows per share",
             f"{publish.rows_at_once:,} rows at a time, written as {publish.cells_at_once:,} cells at most",
             f"fewer rows, if they take {publish.bytes_at_once >> 20} MiB",
@@ -227,6 +243,40 @@ def test_the_sizes_that_are_told_are_those_of_the_code(step: str) -> None:
     memory = (ROOT / "ARCHITECTURE.md").read_text().partition("\n## Memory and parallelism\n")[2]
     row = next(line for line in memory.splitlines() if line.startswith(f"| {step} |"))
     assert [words for words in sizes_in_words()[step] if words not in row] == []
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        f"each dedupe task {BYTES_PER_ID} bytes for each message of its share from "
+        f"{ids.BUCKETS * Sizes().shares.ids_per_share // 10**6} million messages on",
+        f"the driver {segments.RECORD.itemsize} bytes for each piece",
+        f"whatever is older than {recover.STAGING_KEPT_NS // (86_400 * 10**9)} days",
+        f"whoever carries a run out, {IN_WORDS[int(1 / noted.EVERY)]} a second",
+        f"| `version` | {manifest.VERSION}. ",
+        f"| {len(ids.MAGIC)} | `{ids.MAGIC.decode()}` |",
+        f"| {ids.BUCKETS + 1} {TIMES} 8 | fences",
+        f"| fields {TIMES} {ids.BUCKETS} {TIMES} 4 | CRC-32",
+        f"begin with `{ids.MAGIC_WITHOUT_CHECKSUMS.decode()}`",
+        f"`{'`, `'.join(f for f in ids.FIELDS if f not in ids.INDEX_FIELDS)}`".replace("`, `number`", "` and `number`"),
+        *(f"| n {TIMES} {np.dtype(ids.FIELDS[field]).itemsize} | `{field}`" for field in ids.INDEX_FIELDS),
+    ],
+)
+def test_formats_and_limits_that_are_told_are_those_of_the_code(words: str) -> None:
+    text = " ".join((ROOT / "ARCHITECTURE.md").read_text().split())
+    plain = re.sub(r" \([^)]*\)", "", text)
+    assert words in text or words in plain
+
+
+def test_every_field_of_a_manifest_is_told() -> None:
+    text = (ROOT / "ARCHITECTURE.md").read_text().partition("**Manifest.**")[2].partition("\n**")[0]
+    rows = dict(re.findall(r"^\| `(\w+)` \| (.+) \|$", text, re.MULTILINE))
+    assert set(rows) == {field.name for field in msgspec.structs.fields(manifest.Manifest)}
+    within = {"added", "removed", "owner"}  # what is told of the data files of a table
+    told = set(re.findall(r"`(\w+)`", rows["entry"]))
+    assert told - within == {field.name for field in msgspec.structs.fields(Entry)}
+    assert within <= told
+    assert set(re.findall(r"`(\w+)`", rows["tables"])) == {field.name for field in dataclasses.fields(TableChange)}
 
 
 # Links
@@ -364,7 +414,7 @@ def _calls(dependant: Any) -> Iterator[Any]:
 
 
 def test_every_path_of_the_api_is_described_with_its_scope() -> None:
-    shown = re.findall(r"^\| `(?:GET|POST|PATCH|DELETE) .*$", page("api.md"), re.MULTILINE)
+    shown = re.findall(r"^\| `(?:GET|POST|PUT|PATCH|DELETE) .*$", page("api.md"), re.MULTILINE)
     assert shown == api_rows()
 
 

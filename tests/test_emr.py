@@ -1,7 +1,9 @@
 """Runs on EMR: submitted as a step or a job run, followed, cancelled; on a real Spark of either line."""
 
 import base64
+import calendar
 import functools
+import gzip
 import itertools
 import json
 import os
@@ -14,13 +16,18 @@ import tarfile
 import threading
 import time
 import uuid
+from collections import defaultdict
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack, contextmanager
+from datetime import datetime
 from pathlib import Path
 from typing import Any, NamedTuple
 from unittest import mock
 
 import boto3
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pyspark
 import pytest
 from moto.core.exceptions import AccessDeniedError
@@ -28,7 +35,7 @@ from moto.emr.models import emr_backends
 from moto.emr.responses import ElasticMapReduceResponse
 
 from aws import ACCOUNT, REGION, Aws, rights_checked
-from conftest import InProcess
+from conftest import InProcess, track
 from eventlake.audit.verify import verify
 from eventlake.aws.session import AwsOptions
 from eventlake.demo.events import Recipe, write_archive
@@ -39,11 +46,13 @@ from eventlake.errors import (
     PermissionMissingError,
     SetupError,
     TransientError,
+    VersionMismatchError,
 )
 from eventlake.query import query
 from eventlake.runners import entry
 from eventlake.runners.cluster_driver import described
-from eventlake.runners.emr import Emr, EmrStep, TransientCluster, like, state_of
+from eventlake.runners.emr import Emr, EmrStep, TransientCluster, check_cluster, like
+from eventlake.runners.emr_states import state_of
 from eventlake.runners.entry import tree_digest
 from eventlake.runners.mailbox import Mailbox
 from eventlake.runners.package import FOLDER, LOCK, LakeShelf, Package, Target, build, pinned, provide
@@ -57,6 +66,7 @@ from eventlake.workspace import Workspace
 from needs import not_there
 from servers import S3Server
 from stand_in import NODE_PYTHON, Cluster, no_policy, wait_until
+from test_aws import SEGMENT_GLUE
 
 PROGRAM = str(Path(sys.executable).with_name("eventlake"))
 SPARK_35 = Path(__file__).parent.parent / "requirements" / "spark35.txt"
@@ -175,15 +185,15 @@ def rows(folder: Path) -> dict[str, list[dict[str, Any]]]:
     }
 
 
-def a_cluster(aws: Aws, **more: Any) -> str:
+def a_cluster(aws: Aws, *, vendor: str = "segment", release: str = "emr-7.5.0", **more: Any) -> str:
     made = aws.client("emr").run_job_flow(
         Name="lake",
-        ReleaseLabel="emr-7.5.0",
+        ReleaseLabel=release,
         LogUri="s3://lake/logs/",
         JobFlowRole="instance-profile",
         ServiceRole="service-role",
         Applications=[{"Name": "Spark"}],
-        Tags=[{"Key": "vendor", "Value": "eventlake"}],
+        Tags=[{"Key": "vendor", "Value": vendor}],
         Instances={
             "InstanceGroups": [
                 {"InstanceRole": "MASTER", "InstanceType": "m5.xlarge", "InstanceCount": 1},
@@ -199,7 +209,7 @@ def a_cluster(aws: Aws, **more: Any) -> str:
 def on_emr(lake: Lake, cluster_id: str, glue: bool = False) -> None:
     text = (lake.folder / "eventlake.toml").read_text()
     catalog = '[catalog]\nkind = "glue"\n' if glue else ""
-    emr = f'[emr]\ncluster_id = "{cluster_id}"\npython = "{NODE_PYTHON}"\n'
+    emr = f'[emr]\ncluster_id = "{cluster_id}"\npython = "{NODE_PYTHON}"\ntag_key = "team"\ntag_value = "events"\n'
     (lake.folder / "eventlake.toml").write_text(f'runner = "emr"\n{text}{catalog}{emr}')
 
 
@@ -224,18 +234,135 @@ def test_a_sync_and_a_replay_on_emr(aws: Aws, s3: S3Server, lake: Lake, spark_ho
         assert rows(lake.folder) == rows(lake.alone)
 
         before = set(emr_backends[ACCOUNT][REGION].clusters)
-        eventlake(lake.folder, "replay", "web", "--all")
+        replayed = eventlake(lake.folder, "replay", "web", "--all")
         (made,) = set(emr_backends[ACCOUNT][REGION].clusters) - before
         cluster = aws.client("emr").describe_cluster(ClusterId=made)["Cluster"]
         assert cluster["Status"]["State"] == "TERMINATED"
         assert cluster["ReleaseLabel"] == "emr-7.5.0"
-        assert {"Key": "vendor", "Value": "eventlake"} in cluster["Tags"]
+        assert {line["emr_cluster_id"] for line in replayed} == {made}
+        tags = {tag["Key"]: tag["Value"] for tag in cluster["Tags"]}
+        assert tags == {"vendor": "segment", "team": "events"}
         assert rows(lake.folder) == rows(lake.alone)
+
+        own = a_cluster(aws)
+        Workspace.open(lake.folder).connections.change("web", {"emrClusterId": own})
+        (tmp_path / "more.json").write_text(json.dumps(track("More", "m1")))
+        eventlake(lake.folder, "import", "web", str(tmp_path / "more.json"))
+        (head, *_) = eventlake(lake.folder, "sync")
+        assert (head["emr_cluster_id"], head["books"]["loaded"]) == (own, 1)
+        assert len(aws.client("emr").list_steps(ClusterId=cluster_id)["Steps"]) == 1
+        eventlake(lake.alone, "import", "web", str(tmp_path / "more.json"))
+        eventlake(lake.alone, "sync")
     place = Workspace.open(lake.folder)
     assert verify(place, place.connections.get("web"), InProcess()) == []
     assert not list(place.lake().storage.files("segment-stage"))
     shown = {table["Name"] for table in aws.client("glue").get_tables(DatabaseName=report[0]["database"])["TableList"]}
     assert shown == set(rows(lake.alone))
+
+
+@pytest.mark.long
+@pytest.mark.timeout(400)
+def test_another_cluster_takes_over_while_a_run_ends_on_the_one_before(
+    aws: Aws, s3: S3Server, lake: Lake, tmp_path: Path
+) -> None:
+    """An upgrade: only the cluster's id is changed, and nobody has to wait for anything."""
+    old, new = a_cluster(aws), a_cluster(aws)
+    on_emr(lake, old)
+    (tmp_path / "nodes").mkdir()
+    with Cluster(tmp_path / "nodes", Path(pyspark.__file__).parent, s3.endpoint).running() as nodes:
+        with begun([PROGRAM, "-C", str(lake.folder), "sync", "--json"]) as sync:
+            wait_until(lambda: nodes.commands, "the step is taken")
+            config = lake.folder / "eventlake.toml"
+            config.write_text(config.read_text().replace(old, new))
+            out, told = sync.communicate(timeout=200)
+        assert sync.returncode == 0, told
+        head = json.loads(out.splitlines()[0])
+        assert (head["emr_cluster_id"], head["books"]["loaded"]) == (old, 3000)
+        (tmp_path / "more.json").write_text(json.dumps(track("More", "m1")))
+        eventlake(lake.folder, "import", "web", str(tmp_path / "more.json"))
+        head = eventlake(lake.folder, "sync")[0]
+        assert (head["emr_cluster_id"], head["books"]["loaded"]) == (new, 1)
+    for cluster_id in (old, new):
+        (step,) = aws.client("emr").list_steps(ClusterId=cluster_id)["Steps"]
+        assert step["Status"]["State"] == "COMPLETED"
+
+
+def segments_own(client: Any, bucket: str, prefix: str, tmp_path: Path) -> list[str]:
+    """What Segment leaves behind after half a year: an archive, and a lake that it has loaded from it; all lines."""
+    recipe = Recipe(events=160, hours=180 * 24, track_types=4, duplicate_share=0.05)
+    texts = [line for file in write_archive(recipe, tmp_path / "sent", files=1) for line in gunzipped(file)]
+    days, tables = defaultdict(list), defaultdict(list)
+    seen = set()
+    for text in texts:
+        event = json.loads(text)
+        received = datetime.fromisoformat(event["receivedAt"])
+        days[received.date()].append(text)
+        if event["messageId"] in seen:
+            continue
+        seen.add(event["messageId"])
+        called = event["event"].lower().replace(" ", "_") if event["type"] == "track" else event["type"]
+        row = {"message_id": event["messageId"], "received_at": received, "user_id": event.get("userId")}
+        tables[called, f"day={received:%Y-%m-%d}/hr={received:%H}"].append(row)
+    for day, lines in days.items():
+        name = f"{calendar.timegm(day.timetuple()) * 1000}/{uuid.uuid4().hex}.gz"
+        key = f"{prefix}/segment-logs/src1/{name}"
+        client.put_object(Bucket=bucket, Key=key, Body=gzip.compress("\n".join(lines).encode()))
+    for (table, partition), rows in tables.items():
+        file = tmp_path / "part.parquet"
+        pq.write_table(pa.Table.from_pylist(rows), file)
+        key = f"{prefix}/segment-data/data/src1/segment_type={table}/{partition}/part-00000.parquet"
+        client.upload_file(str(file), bucket, key)
+    return texts
+
+
+def gunzipped(file: Path) -> list[str]:
+    return gzip.decompress(file.read_bytes()).decode().splitlines()
+
+
+@pytest.mark.long
+@pytest.mark.timeout(600)
+def test_half_a_year_of_segments_archive_is_loaded_on_a_cluster_of_its_own_and_nothing_is_missing(
+    aws: Aws, s3: S3Server, lake: Lake, tmp_path: Path
+) -> None:
+    """Moving over, as documented: the archive stays where it is, the main cluster is left alone."""
+    client = boto3.client("s3", endpoint_url=s3.endpoint)
+    theirs = f"theirs-{uuid.uuid4().hex}"
+    texts = segments_own(client, lake.bucket, theirs, tmp_path)
+    cluster_id = a_cluster(aws)
+    on_emr(lake, cluster_id)
+    place = Workspace.open(lake.folder)
+    for file in place.archive.files("segment-logs/src1"):  # nothing but what Segment has archived
+        place.archive.delete(file.path)
+    place.close()
+    words = [PROGRAM, "-C", str(lake.folder)]
+    eventlake(lake.folder, "import", "web", "--in-place", f"s3://{lake.bucket}/{theirs}/segment-logs")
+    before = set(emr_backends[ACCOUNT][REGION].clusters)
+    (tmp_path / "nodes").mkdir()
+    with Cluster(tmp_path / "nodes", Path(pyspark.__file__).parent, s3.endpoint).running():
+        report = eventlake(lake.folder, "sync", "--own-cluster")
+        assert report[0]["books"]["lines"] == len(texts)
+        assert report[0]["books"]["loaded"] == 160
+        first, last = min(texts, key=received_of), max(texts, key=received_of)
+        again = eventlake(lake.folder, "replay", "web", "--from", received_of(first), "--to", received_of(last))
+        # What came in the last instant is not in the period.
+        assert sum(line["rewritten"] for line in again if "kind" in line) >= 159
+    made = set(emr_backends[ACCOUNT][REGION].clusters) - before
+    states = [aws.client("emr").describe_cluster(ClusterId=one)["Cluster"]["Status"]["State"] for one in made]
+    assert states == ["TERMINATED", "TERMINATED"]
+    assert aws.client("emr").list_steps(ClusterId=cluster_id)["Steps"] == []
+    address = f"s3://{lake.bucket}/{theirs}/segment-data/data/src1"
+    parity = subprocess.run([*words, "parity", "web", address, "--json"], capture_output=True, text=True, check=False)
+    assert parity.returncode == 0, parity.stderr
+    found = json.loads(parity.stdout)
+    assert sum(hour["theirs"] for hour in found["hours"]) == 160
+    assert sum(hour["missing"] + hour["extra"] for hour in found["hours"]) == 0
+    assert (found["differences"], found["only_theirs"], found["only_ours"]) == ([], [], [])
+    place = Workspace.open(lake.folder)
+    assert verify(place, place.connections.get("web"), InProcess()) == []
+
+
+def received_of(text: str) -> str:
+    return str(json.loads(text)["receivedAt"])
 
 
 @pytest.mark.long
@@ -449,7 +576,7 @@ def test_a_cluster_for_a_replay_is_like_the_one_it_stands_for_but_ends() -> None
         "Applications": [{"Name": "Spark", "Version": "3.5.2"}],
         "ServiceRole": "service",
         "Ec2InstanceAttributes": {"Ec2SubnetId": "subnet-1", "IamInstanceProfile": "profile", "Ec2KeyName": ""},
-        "Tags": [{"Key": "vendor", "Value": "eventlake"}, {"Key": "aws:cloudformation:stack-id", "Value": "x"}],
+        "Tags": [{"Key": "cost", "Value": "lake"}, {"Key": "aws:cloudformation:stack-id", "Value": "x"}],
         "TerminationProtected": True,
     }
     disk = {"VolumeSpecification": {"VolumeType": "gp3", "SizeInGB": 64}, "Device": "/dev/sdb"}
@@ -470,7 +597,7 @@ def test_a_cluster_for_a_replay_is_like_the_one_it_stands_for_but_ends() -> None
         "BootstrapActions": [{"Name": "python", "ScriptPath": "s3://b/bootstrap.sh", "Args": []}],
         "ManagedScalingPolicy": scaling,
     }
-    wanted = like(model | parts, {"Name": "step"})
+    wanted = like(model | parts, {"Name": "step"}, {"vendor": "segment"})
     assert wanted["BootstrapActions"] == [{"Name": "python", "ScriptBootstrapAction": {"Path": "s3://b/bootstrap.sh"}}]
     assert wanted["ManagedScalingPolicy"] == scaling
     assert wanted["Instances"]["KeepJobFlowAliveWhenNoSteps"] is False
@@ -491,8 +618,13 @@ def test_a_cluster_for_a_replay_is_like_the_one_it_stands_for_but_ends() -> None
         }
     ]
     assert wanted["JobFlowRole"] == "profile"
-    assert wanted["Tags"] == [{"Key": "vendor", "Value": "eventlake"}]
+    assert wanted["Tags"] == [{"Key": "vendor", "Value": "segment"}, {"Key": "cost", "Value": "lake"}]
     assert wanted["Applications"] == [{"Name": "Spark"}]
+
+
+def test_a_tag_of_the_cluster_that_is_there_wins_over_that_of_the_settings() -> None:
+    model = {"Name": "lake", "Tags": [{"Key": "vendor", "Value": "acme"}]}
+    assert like(model, {"Name": "step"}, {"vendor": "segment"})["Tags"] == [{"Key": "vendor", "Value": "acme"}]
 
 
 def test_a_cluster_of_fleets_is_copied_too() -> None:
@@ -503,7 +635,7 @@ def test_a_cluster_of_fleets_is_copied_too() -> None:
         "Ec2InstanceAttributes": {"RequestedEc2SubnetIds": ["subnet-1", "subnet-2"], "Ec2SubnetId": "subnet-2"},
         "InstanceFleets": [fleet | {"InstanceTypeSpecifications": [kind], "ProvisionedOnDemandCapacity": 8}],
     }
-    instances = like(model, {"Name": "step"})["Instances"]
+    instances = like(model, {"Name": "step"}, {})["Instances"]
     assert instances["Ec2SubnetIds"] == ["subnet-1", "subnet-2"]
     assert "Ec2SubnetId" not in instances
     assert instances["InstanceFleets"] == [
@@ -589,30 +721,132 @@ def test_a_right_on_the_cluster_that_is_missing_is_named(
 SEGMENT_EMR = "AddJobFlowSteps CancelSteps DescribeCluster DescribeStep RunJobFlow TerminateJobFlows AddTags"
 
 
+def by_the_book(aws: Aws) -> str:
+    """The role of Segment's guide, with all that it may do."""
+    rights = [f"elasticmapreduce:{action}" for action in SEGMENT_EMR.split()]
+    return aws.role(only=[*rights, "iam:PassRole", "s3:*", *(f"glue:{action}" for action in SEGMENT_GLUE.split())])
+
+
+@contextmanager
+def only_with_the_tag() -> Iterator[None]:
+    """The condition of Segment's policy, which the server of the tests does not know: the tag of the cluster."""
+
+    def guarded(method: str) -> Any:
+        answer = getattr(ElasticMapReduceResponse, method)
+
+        def answered(self: Any) -> Any:
+            clusters = [*self._get_param("JobFlowIds", []), self._get_param("JobFlowId"), self._get_param("ClusterId")]
+            known = [self.backend.clusters[name].tags for name in clusters if name]
+            for tags in known or [self._get_param("Tags", [])]:
+                if {"Key": "vendor", "Value": "segment"} not in tags:
+                    raise AccessDeniedError("somebody", f"elasticmapreduce:{method}")
+            return answer(self)
+
+        return mock.patch.object(ElasticMapReduceResponse, method, answered)
+
+    with ExitStack() as stack:
+        for method in (
+            "add_job_flow_steps",
+            "describe_cluster",
+            "describe_step",
+            "run_job_flow",
+            "terminate_job_flows",
+        ):
+            stack.enter_context(guarded(method))
+        stack.enter_context(rights_checked())
+        yield
+
+
 def test_segments_own_policy_is_enough_for_a_step_and_for_a_cluster_of_its_own(
     aws: Aws, storage: S3Storage, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    cluster_id, user = a_cluster(aws), aws.user()
+    cluster_id, other, user = a_cluster(aws), a_cluster(aws, vendor="other"), aws.user()
     monkeypatch.setenv("AWS_ACCESS_KEY_ID", user.key)
     monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", user.secret)
-    rights = [f"elasticmapreduce:{action}" for action in SEGMENT_EMR.split()]
-    emr = Emr(AwsOptions(REGION, aws.role(only=[*rights, "iam:PassRole"])))
+    emr = Emr(AwsOptions(REGION, by_the_book(aws)))
     step = EmrStep(emr, cluster_id, a_submission(storage))
-    alone = TransientCluster(emr, cluster_id, a_submission(storage))
+    script = "s3://lake/python.sh 3.11"
+    alone = TransientCluster(emr, cluster_id, a_submission(storage), {}, [script])
     before = set(emr_backends[ACCOUNT][REGION].clusters)
-    with rights_checked():
+    with only_with_the_tag():
         step.start("segment-stage/1")
         assert step.status().state in (State.WAITING, State.RUNNING)
-        alone.start("segment-stage/2")
+        assert "bootstrap" not in alone.start("segment-stage/2")
         assert alone.status().state in (State.WAITING, State.RUNNING)
         alone.stop()
         assert alone.status().state is State.FAILED
-    (made,) = set(emr_backends[ACCOUNT][REGION].clusters) - before
+        with pytest.raises(PermissionMissingError):  # the condition counts
+            EmrStep(emr, other, a_submission(storage)).start("segment-stage/3")
+        bare = TransientCluster(emr, cluster_id, a_submission(storage), {})
+        assert "its bootstrap actions may not be seen: set bootstrap_actions" in bare.start("segment-stage/4")
+        bare.stop()
+    made = alone.where["emr_cluster_id"]
+    assert made in set(emr_backends[ACCOUNT][REGION].clusters) - before
     groups = aws.client("emr").list_instance_groups(ClusterId=made)["InstanceGroups"]
     machines = {
         group["InstanceGroupType"]: (group["InstanceType"], group["RequestedInstanceCount"]) for group in groups
     }
     assert machines == {"MASTER": ("m5.xlarge", 1), "CORE": ("m5.xlarge", 2), "TASK": ("m5.xlarge", 2)}
+    (action,) = aws.client("emr").list_bootstrap_actions(ClusterId=made)["BootstrapActions"]
+    assert (action["ScriptPath"], action["Args"]) == ("s3://lake/python.sh", ["3.11"])
+
+
+@pytest.mark.long
+@pytest.mark.timeout(600)
+def test_a_sync_and_a_whole_replay_under_segments_own_policy(
+    aws: Aws, s3: S3Server, package: Made, bucket: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What a set-up by Segment's guide has: the role with its policy, and a cluster with the tag."""
+    there, name = boto3.client("s3", endpoint_url=s3.endpoint), f"book-{uuid.uuid4().hex}"
+    user = aws.user()
+    monkeypatch.setenv("AWS_ACCESS_KEY_ID", user.key)
+    monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", user.secret)
+    here = aws.client("s3")
+    here.create_bucket(Bucket=name)
+    for part in (package.package.tarball, package.package.entry):
+        content = there.get_object(Bucket=bucket, Key=part.removeprefix(f"s3://{bucket}/"))["Body"].read()
+        here.put_object(Bucket=name, Key=f"{FOLDER}/{Path(part).name}", Body=content)
+    place = Workspace.create(tmp_path / "place")
+    shutil.copytree(package.records, place.folder / "packages")
+    cluster_id = a_cluster(aws)
+    (place.folder / "eventlake.toml").write_text(
+        f'workspace_id = "test"\nrunner = "emr"\n[lake]\nroot = "s3://{name}"\n[catalog]\nkind = "glue"\n'
+        f'[s3]\nendpoint = "{aws.endpoint}"\npath_style = true\n'
+        f'[aws]\nregion = "{REGION}"\nrole_arn = "{by_the_book(aws)}"\n'
+        f'[emr]\ncluster_id = "{cluster_id}"\npython = "{NODE_PYTHON}"\nbootstrap_actions = ["s3://{name}/python.sh"]\n'
+    )
+    Workspace.open(place.folder).connections.add_source("web", source_id="src1")
+    Workspace.open(place.folder).connections.change("web", {"database": f"web_{uuid.uuid4().hex}"})
+    write_archive(Recipe(events=300, hours=2, track_types=3), tmp_path / "raw", files=2)
+    (tmp_path / "nodes").mkdir()
+    nodes = Cluster(tmp_path / "nodes", Path(pyspark.__file__).parent, aws.endpoint)
+    with nodes.running(), only_with_the_tag():
+        eventlake(place.folder, "import", "web", str(tmp_path / "raw"))
+        assert eventlake(place.folder, "sync")[0]["books"]["loaded"] == 300, nodes.log()
+        (head, *_) = eventlake(place.folder, "replay", "web", "--all")
+        assert (head["replay"], head["status"]) == (True, "finished")
+    made = aws.client("emr").describe_cluster(ClusterId=head["emr_cluster_id"])["Cluster"]
+    assert made["Id"] != cluster_id
+    assert made["Status"]["State"] == "TERMINATED"
+    (action,) = aws.client("emr").list_bootstrap_actions(ClusterId=made["Id"])["BootstrapActions"]
+    assert action["ScriptPath"] == f"s3://{name}/python.sh"
+
+
+@pytest.mark.parametrize("label", ["emr-5.33.0", "emr-6.5.0"])
+def test_a_cluster_of_an_old_release_is_told_before_anything_is_done(aws: Aws, storage: S3Storage, label: str) -> None:
+    """Segment's guide has 5.33, its Terraform module 6.5."""
+    cluster_id, emr = a_cluster(aws, release=label), Emr(AwsOptions(REGION))
+    before = set(emr_backends[ACCOUNT][REGION].clusters)
+    for launcher in (
+        EmrStep(emr, cluster_id, a_submission(storage)),
+        TransientCluster(emr, cluster_id, a_submission(storage), {}),
+    ):
+        with pytest.raises(VersionMismatchError, match=f"is of the release {label}") as caught:
+            launcher.start("segment-stage/1")
+        assert "emr-7" in caught.value.fix
+    assert aws.client("emr").list_steps(ClusterId=cluster_id)["Steps"] == []
+    assert set(emr_backends[ACCOUNT][REGION].clusters) == before
+    assert check_cluster(emr, a_cluster(aws, release="emr-7.12.0"))
 
 
 def test_policies_that_may_not_be_given_are_left_out(aws: Aws, storage: S3Storage) -> None:
@@ -626,7 +860,7 @@ def test_policies_that_may_not_be_given_are_left_out(aws: Aws, storage: S3Storag
             raise AccessDeniedError("somebody", "elasticmapreduce:PutAutoTerminationPolicy")
         return run_job_flow(self)
 
-    alone = TransientCluster(Emr(AwsOptions(REGION)), a_cluster(aws), a_submission(storage))
+    alone = TransientCluster(Emr(AwsOptions(REGION)), a_cluster(aws), a_submission(storage), {})
     with (
         mock.patch.object(ElasticMapReduceResponse, "run_job_flow", strict),
         mock.patch.object(ElasticMapReduceResponse, "get_managed_scaling_policy", no_policy, create=True),
@@ -680,6 +914,7 @@ def test_the_doctor_does_not_submit_to_a_cluster_that_is_gone(aws: Aws, lake: La
         ({"RUNNER": "emr"}, "emr.cluster_id"),
         ({"RUNNER": "emr-serverless", "EMR__APPLICATION_ID": "00abc"}, "emr.execution_role_arn"),
         ({"RUNNER": "emr", "EMR__CLUSTER_ID": "my-cluster"}, "emr.cluster_id"),
+        ({"RUNNER": "emr", "EMR__CLUSTER_ID": "j-1", "EMR__TAG_KEY": "aws:vendor"}, "emr.tag_key"),
     ],
 )
 def test_a_setting_that_a_runner_needs_is_named(
@@ -711,6 +946,7 @@ class Told:
     """A launcher that tells what a test wants."""
 
     def __init__(self, *states: State) -> None:
+        self.where: dict[str, str] = {}
         self.states = list(states)
         self.stopped = 0
 
@@ -831,6 +1067,53 @@ def test_a_cluster_that_never_starts_is_given_up(tmp_path: Path) -> None:
     with pytest.raises(TransientError, match=r"nothing happened for 0\.1 seconds"):
         runner.run(double, 2, [1])
     runner.close()
+
+
+def test_a_step_that_hangs_is_ended_and_the_next_source_gets_another(tmp_path: Path) -> None:
+    launcher = Told(State.RUNNING)
+    runner = RemoteRunner(LocalStorage(str(tmp_path)), launcher, DOUBLE, stage="segment-stage", patience=0.1, poll=0.01)
+    for stopped in (1, 2):
+        with pytest.raises(TransientError, match=r"nothing happened for 0\.1 seconds, and it is running"):
+            runner.run(double, 2, [1])
+        assert launcher.stopped == stopped
+
+
+def end(cluster_id: str, message: str) -> None:
+    """A cluster as EMR has it when it ended by itself, with whatever was under way."""
+    cluster = emr_backends[ACCOUNT][REGION].clusters[cluster_id]
+    cluster.state = "TERMINATED_WITH_ERRORS"
+    cluster.last_state_change_reason = message  # type: ignore[attr-defined]
+    for step in cluster.steps:
+        step.state = "CANCELLED"
+
+
+@pytest.mark.parametrize("kind", ["its own", "the lake's"])
+@pytest.mark.parametrize(
+    ("message", "code"),
+    [
+        ("On the master instance (i-1), the node was terminated", "cluster_terminated"),
+        ("Terminated by user request", "cluster_terminated"),
+        ("Insufficient instance capacity in this Availability Zone", "quota_exceeded"),
+        ("The number of vCPUs exceeds your EC2 vCPU quota", "quota_exceeded"),
+    ],
+)
+def test_a_cluster_that_ends_in_the_middle_of_a_step_is_told_with_its_reason(
+    aws: Aws, storage: S3Storage, kind: str, message: str, code: str
+) -> None:
+    emr, model = Emr(AwsOptions(REGION)), a_cluster(aws)
+    submission = a_submission(storage)
+    own = TransientCluster(emr, model, submission, {})
+    launcher = own if kind == "its own" else EmrStep(emr, model, submission)
+    with mock.patch.object(ElasticMapReduceResponse, "get_managed_scaling_policy", no_policy, create=True):
+        launcher.start("segment-stage/1")
+    assert launcher.status().problem is None
+    end(launcher.where["emr_cluster_id"], message)
+    problem = launcher.status().problem
+    assert problem
+    assert problem.code == code
+    assert message in problem.problem
+    assert launcher.where["emr_cluster_id"] in problem.problem
+    launcher.stop()  # which is over already
 
 
 @pytest.fixture

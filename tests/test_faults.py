@@ -147,7 +147,7 @@ def test_an_error_in_a_task_on_spark_keeps_its_class_and_its_fix(spark: SparkRun
     def fill_up(_: None, number: int) -> int:
         raise OSError(errno.ENOSPC, "No space left on device")
 
-    with pytest.raises(NoSpaceError, match=r"could not fill_up: .*No space left") as caught:
+    with pytest.raises(NoSpaceError, match=r"could not fill up: .*No space left") as caught:
         spark.run(fill_up, None, [1])
     assert "make room" in caught.value.fix
 
@@ -401,7 +401,7 @@ class Hurrying(SetClock):
 
 
 def test_a_run_that_crosses_midnight_and_the_end_of_a_year_has_one_report(tmp_path: Path) -> None:
-    lake = Lake(tmp_path / "workspace", InProcess(), clock=Hurrying("2026-12-31T19:30:00Z"))
+    lake = Lake(tmp_path / "workspace", InProcess(), clock=Hurrying("2026-12-31T17:30:00Z"))
     report = lake.sync_of(
         track("A", "m1", receivedAt="2026-12-31T23:59:59.999999Z"),
         track("A", "m2", receivedAt="2027-01-01T00:00:00Z"),

@@ -4,6 +4,7 @@ from pathlib import Path
 
 import pytest
 
+from eventlake.archive.whole import WholeArchive
 from eventlake.lake.segment import SegmentDialect
 from eventlake.storage.local import LocalStorage
 from eventlake.tasks.gate import NAMES_COUNTED, DroppedError, Gate, RefusedError
@@ -15,7 +16,7 @@ def context(tmp_path: Path) -> StageContext:
     return StageContext(
         folder="segment-stage/1",
         storage=LocalStorage(str(tmp_path)),
-        archive=LocalStorage(str(tmp_path)),
+        archive=WholeArchive(LocalStorage(str(tmp_path))),
         dialect=SegmentDialect("src1", "web"),
         known_columns={"page": frozenset(), "track_dropped": frozenset()},
         column_limit=100,

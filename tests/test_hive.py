@@ -1,7 +1,6 @@
 """Lakes whose tables are shown in a Hive metastore, on MariaDB: read by Spark, and while the metastore is away."""
 
 import json
-import os
 import subprocess
 import sys
 import threading
@@ -15,6 +14,7 @@ import boto3
 import pytest
 from pymetastore.hive_metastore import ttypes as thrift
 
+from commands import command, examination
 from conftest import InProcess, Lake, SetClock, settings_for, track
 from eventlake.audit.repair import repair
 from eventlake.audit.verify import verify
@@ -146,6 +146,45 @@ def test_tables_that_somebody_made_there_are_gone_on_with(on_hive: OnHive, engin
     assert ("event_text", "string") in types_of(table)
     assert (table.parameters["owner"], table.sd.cols[0].comment) == ("me", "theirs")
     assert lake.query(f"select price from {database}.a") == [{"price": 1}]
+
+
+@pytest.mark.parametrize("dialect", ["rudderstack", "segment"])
+def test_a_table_that_was_taken_over_there_keeps_what_its_makers_have_in_it(
+    on_hive: OnHive, engine: Hive, dialect: str
+) -> None:
+    lake = on_hive.lake(f'[lake]\ndialect = "{dialect}"\n')
+    if dialect == "rudderstack":
+        lake.workspace.connections.change("web", {"time_window_layout": "dt=2006-01-02"})
+    key, ident = ("a", "id") if dialect == "rudderstack" else ("track_a", "message_id")
+    rules, database = lake.connection.dialect, lake.connection.database
+    location, keys = f"file://{lake.root}/{rules.location(key)}", rules.date_partition.keys
+    cols = [thrift.FieldSchema(ident, "string", None)]
+    engine.metastore.ask("create_database", "make", thrift.Database(database, parameters={}))
+    partition_keys = [thrift.FieldSchema(name, "string", None) for name in keys]
+    table = foreign(database, key, cols=cols, location=location, partitionKeys=partition_keys)
+    table.tableType, table.parameters = "EXTERNAL_TABLE", {"EXTERNAL": "TRUE"}
+    engine.make(table)
+    old = thrift.Partition(["2026-10-01", "09"][: len(keys)], database, key, 0, 0, table.sd, {})
+    old.sd.location = f"{location}/as-they-like"
+    engine.metastore.ask("add_partition", "add", old)
+    (before,) = engine.partitions(database, key)
+    lake.run(requests.adopt(lake.place, lake.connection))
+    lake.sync_of(
+        track("A", "m1", userId="ann", properties={"n": 1}),
+        track("A", "m2", userId="bob", receivedAt="2026-11-16T10:00:00Z"),
+    )
+    lake.workspace.suppressions.add(["bob"])
+    lake.run(jobs.replay(lake.connection, None, None))
+    lake.run(jobs.rebuild(lake.connection))
+    job = requests.retype(lake.place, f"{database}.{key}", "n" if key == "a" else "properties_n", "string")
+    assert job
+    lake.run(job)
+    assert before in engine.partitions(database, key)
+    assert verify(lake.workspace, lake.connection, InProcess()) == []
+    other = {lake.connection.settings.names_database: f"{database}_2"}
+    lake.run(jobs.rebuild(lake.workspace.connections.preview("web", other)))
+    assert before in engine.partitions(database, key)
+    assert "eventlake" not in str(engine.table(database, key).parameters)
 
 
 def test_reports_of_somebody_else_stay_theirs(on_hive: OnHive, engine: Hive) -> None:
@@ -298,7 +337,7 @@ def test_addresses_of_metastores_are_checked(tmp_path: Path, monkeypatch: pytest
     [
         ('[catalog]\nkind = "hive"\n', "catalog: kind = hive needs uri = thrift://host:9083"),
         ('[catalog]\nkind = "iceberg"\n', "catalog.kind: "),
-        ('[lakes.a]\nroot = "a"\ncatalog = { kind = "hive" }\n', "lakes.a.catalog.uri: Field required"),
+        ('[lakes.a]\nroot = "a"\ncatalog = { kind = "hive" }\n', "lakes.a.catalog.uri: is required"),
         ('[lakes.a]\nroot = "a"\ncatalog = { kind = "hive", uri = "x" }\n', "lakes.a.catalog.uri: not thrift://host"),
         (
             '[lakes.a]\nroot = "a"\ncatalog = { kind = "hive", url = "thrift://host:9083" }\n',
@@ -313,8 +352,15 @@ def test_addresses_of_metastores_are_checked(tmp_path: Path, monkeypatch: pytest
 )
 def test_settings_that_cannot_be_right_are_named(tmp_path: Path, settings: str, message: str) -> None:
     (tmp_path / "eventlake.toml").write_text(f'workspace_id = "test"\n{settings}')
+
+    def opened() -> None:
+        """What is wrong in a section of a further lake is told when somebody asks for that lake."""
+        place = Workspace.open(tmp_path)
+        for lake in place.settings.wrong_lakes:
+            place.lake(lake)
+
     with pytest.raises(InvalidSettingsError) as caught:
-        Workspace.open(tmp_path)
+        opened()
     assert message in caught.value.problem
 
 
@@ -333,22 +379,9 @@ def test_a_client_that_is_not_installed_is_told(tmp_path: Path) -> None:
 # Commands
 
 
-def command(lake: Lake, *words: str, **variables: str) -> subprocess.CompletedProcess[str]:
-    program = Path(sys.executable).with_name("eventlake")
-    return subprocess.run(
-        [str(program), "-C", str(lake.workspace.folder), *words],
-        env=os.environ | variables,
-        stdin=subprocess.DEVNULL,
-        capture_output=True,
-        text=True,
-        timeout=200,
-        check=False,
-    )
-
-
-def doctor(lake: Lake, **variables: str) -> dict[str, dict[str, Any]]:
-    told = command(lake, "doctor", "--json", EVENTLAKE_SPARK__MASTER="nowhere", **variables).stdout
-    return {step["step"]: step for step in json.loads(told) if step["step"].startswith("metastore")}
+def metastore_steps(lake: Lake) -> dict[str, dict[str, Any]]:
+    told = examination(lake.place, "metastore")
+    return {name: one for name, one in told.items() if name.startswith("metastore")}
 
 
 STEPS = ["reach", "fetch schema", "create table", "compare versions", "delete table"]
@@ -371,7 +404,7 @@ def test_the_doctor_tries_the_metastore_step_by_step_and_leaves_nothing_behind(
         return databases, engine.tables(SYSTEM_DATABASE), sorted(str(file) for file in lake.root.rglob("*"))
 
     before = there()
-    told = doctor(lake)
+    told = metastore_steps(lake)
     assert list(told) == [f"metastore: {step}" for step in STEPS]
     assert {step["status"] for step in told.values()} == {"passed"}
     assert there()[:2] == before[:2]
@@ -382,7 +415,7 @@ def test_the_doctor_tries_the_metastore_step_by_step_and_leaves_nothing_behind(
 @pytest.mark.long
 def test_the_doctor_says_that_the_metastore_is_away(tmp_path: Path) -> None:
     nobody = HiveServer(tmp_path, None, free_ports(1)[0])  # type: ignore[arg-type]
-    told = doctor(OnHive(nobody, tmp_path).lake())
+    told = metastore_steps(OnHive(nobody, tmp_path).lake())
     reach, *others = told.values()
     assert (reach["status"], reach["code"]) == ("failed", "service_unavailable")
     assert nobody.uri in reach["detail"]
@@ -394,10 +427,10 @@ def test_all_tables_are_shown_on_demand(on_hive: OnHive, engine: Hive) -> None:
     lake.sync_of(track("A", "m1"), track("B", "m2"))
     database = lake.connection.database
     engine.metastore.ask("drop_table", "drop", database, "track_a", False)
-    assert "2 tables are shown in the Hive metastore." in command(lake, "catalog", "publish").stderr
+    assert "2 tables are shown in the Hive metastore." in command(lake.workspace.folder, "catalog", "publish").stderr
     assert engine.tables(database) == ["track_a", "track_b"]
     assert [one.values for one in engine.partitions(database, "track_a")] == [["2026-11-15", "10"]]
-    done = command(lake, "catalog", "trim")
+    done = command(lake.workspace.folder, "catalog", "trim")
     assert done.returncode == 2
     assert "the Hive metastore keeps no versions of tables" in done.stderr
 

@@ -341,7 +341,7 @@ def test_what_people_add_to_a_table_stays(engine: Hive, hive: HiveCatalog, chang
     check(engine.table(change.database, "track_a"))
     # A table cannot have other keys: it is made anew, and yet the same.
     days = (("2026-11-15",), ("2026-11-16",))
-    hive.apply([replace(change, partition_keys=("day",), partitions=days, anew=True)], run_id="3", at=3)
+    hive.apply([replace(change, partition_keys=("day",), partitions=days)], run_id="3", at=3)
     check(engine.table(change.database, "track_a"))
     assert hive.partitions(change.database, "track_a") == list(days)
     assert engine.table(change.database, "track_a").sd.cols[3].name == "properties_name"
@@ -354,7 +354,7 @@ def test_partitions_that_are_not_wanted_any_more_go_and_the_others_stay(
     hive.apply([replace(change, partitions=HOURS)], run_id="1", at=1)
     created = {tuple(one.values): one.createTime for one in engine.partitions(change.database, "track_a")}
     wanted = (HOURS[1], ("2026-11-15", "12"))
-    hive.apply([replace(change, partitions=wanted, anew=True)], run_id="2", at=2)
+    hive.apply([replace(change, partitions=wanted, forgotten=HOURS[:1])], run_id="2", at=2)
     assert hive.partitions(change.database, "track_a") == list(wanted)
     assert engine.partitions(change.database, "track_a")[0].createTime == created[HOURS[1]]
 
@@ -368,7 +368,7 @@ def test_partitions_with_letters_that_hive_writes_otherwise_are_found_again(
     hive.apply([replace(change, partitions=odd[:1], retyped=((PRICE.name, ColumnType.STRING),))], run_id="2", at=2)
     found = engine.partitions(change.database, "track_a")
     assert [(tuple(one.values), dict(types_of(one))[PRICE.name]) for one in found] == [(one, "string") for one in odd]
-    hive.apply([replace(change, partitions=odd[1:], anew=True)], run_id="3", at=3)
+    hive.apply([replace(change, partitions=(), forgotten=odd[:1])], run_id="3", at=3)
     assert hive.partitions(change.database, "track_a") == list(odd[1:])
 
 
@@ -434,7 +434,7 @@ def test_a_table_lost_in_the_metastore_comes_back_whole(
     if by == "a run":
         mirrored.apply([replace(change, added=(), partitions=())], run_id="2", at=2)
     else:
-        assert mirrored.publish(run_id="publish", at=2) == 1
+        assert mirrored.publish(run_id="publish", at=2) == (1, [])
     (table,) = hive.tables()
     assert table.schema.columns == (ID, PRICE)
     assert hive.partitions(change.database, "track_a") == list(HOURS)
@@ -444,7 +444,7 @@ def test_a_table_with_other_partitions_is_noticed_before_anything_is_written(
     engine: Hive, hive: HiveCatalog, mirrored: MirroredCatalog, change: TableChange
 ) -> None:
     mirrored.apply([change], run_id="1", at=1)
-    hive.apply([replace(change, partition_keys=("date",), partitions=(), anew=True)], run_id="2", at=2)
+    hive.apply([replace(change, partition_keys=("date",), partitions=())], run_id="2", at=2)
     with pytest.raises(PartitionMismatchError, match="partitioned by date"):
         mirrored.prepare(change.database)
 
@@ -501,6 +501,30 @@ def test_names_of_databases_that_are_too_long_are_told_before_anything_is_done(h
     with pytest.raises(InvalidSettingsError, match="up to 128 characters"):
         hive.prepare("d" * 129)
     assert hive.prepare(f"d{uuid.uuid4().hex:_>127}") == frozenset()
+
+
+def test_a_name_that_the_metastore_does_not_take_keeps_no_other_table_out(
+    hive: HiveCatalog, change: TableChange
+) -> None:
+    (notice,) = hive.apply([replace(change, table="price_in_$"), change], run_id="1", at=1)
+    assert f"{change.database}.price_in_$ is not as it should be in the Hive metastore" in notice
+    assert [table.name for table in hive.tables()] == ["track_a"]
+
+
+def test_names_that_are_too_long_for_the_metastore_are_left_out_of_it(
+    mirrored: MirroredCatalog, hive: HiveCatalog, change: TableChange
+) -> None:
+    longest, longer = Column("c" * 767, ColumnType.STRING, "/c"), Column("c" * 768, ColumnType.STRING, "/d")
+    changes = [replace(change, added=(ID, longest, longer)), replace(change, table="t" * 257)]
+    told = mirrored.apply(changes, run_id="1", at=1)
+    assert [notice.partition(":")[0] for notice in told] == [
+        "the Hive metastore has names of tables of up to 256 characters, and leaves out 1",
+        "the Hive metastore has names of columns of up to 767 characters, and leaves out 1",
+    ]
+    assert [table.schema.columns for table in hive.tables()] == [(ID, longest)]
+    assert [len(table.schema.columns) for table in mirrored.tables()] == [3, 2]
+    assert mirrored.not_shown("src1") == []
+    assert mirrored.publish(run_id="publish", at=2) == (1, told)
 
 
 def test_a_limit_keeps_new_tables_out_and_nothing_else(hive: HiveCatalog, change: TableChange) -> None:
@@ -573,7 +597,8 @@ def test_further_answers_say_who_must_act() -> None:
     old = explained(TApplicationException(TApplicationException.UNKNOWN_METHOD, "Invalid method name"), "x", "x")
     assert (type(old), "2.3" in old.fix) == (SetupError, True)
     assert type(explained(TApplicationException(6, "Internal error"), "x", "x")) is TransientError
-    assert type(explained(thrift.InvalidOperationException("no"), "x", "x")) is SetupError
+    assert type(explained(thrift.InvalidOperationException("no"), "x", "x")) is CatalogLimitError
+    assert type(explained(thrift.NoSuchObjectException("no"), "x", "x")) is SetupError
 
 
 # A metastore that is away

@@ -22,7 +22,7 @@ from eventlake.workspace import Workspace
 @pytest.fixture(scope="module")
 def collector(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Collector]:
     """A collector that says nothing about any of these requests."""
-    with Collector(tmp_path_factory.mktemp("http"), "--workers", "1", "--roll-seconds", "3600") as made:
+    with Collector(tmp_path_factory.mktemp("http"), "--roll-seconds", "3600") as made:
         yield made
         said = made.stop()
         assert "Traceback" not in said

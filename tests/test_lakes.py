@@ -2,16 +2,20 @@
 
 import json
 import shutil
-from collections.abc import Callable
+import socket
+import time
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from conftest import IN_BUCKETS, ON_POSTGRES, InProcess, Lake, SetClock, new_database, track
-from crash_job import killed_at
+from conftest import IN_BUCKETS, ON_POSTGRES, InProcess, Lake, SetClock, new_database, track, with_database
+from crash_job import killed_at, with_counted_storage
+from eventlake.alerts.watch import Watch
 from eventlake.archive import layout as archive
 from eventlake.audit.verify import verify
+from eventlake.control.alerts import Kind
 from eventlake.control.settings import as_stored
 from eventlake.errors import (
     BusyError,
@@ -21,10 +25,14 @@ from eventlake.errors import (
     NotFoundError,
     UnknownLakeError,
 )
+from eventlake.lake import kept_connection
+from eventlake.lake.kept_connection import KeptConnection
 from eventlake.query import query
+from eventlake.schedule.scheduler import Scheduler
 from eventlake.sync import jobs
 from eventlake.sync.run import run
-from eventlake.workspace import CONFIG, Workspace
+from eventlake.workspace import CONFIG, PATIENCE_WITH_NOTES, Workspace
+from test_schedule import Place, settle
 
 TWO = '[lakes.second]\nroot = "elsewhere"\n'
 
@@ -33,6 +41,7 @@ def opened(folder: Path, settings: str = TWO) -> Workspace:
     if not (folder / CONFIG).exists():
         Workspace.create(folder)
         (folder / CONFIG).write_text(f'workspace_id = "test"\ndatabase = "{new_database()}"\n{settings}')
+        with_database(folder)
     return Workspace.open(folder, SetClock())
 
 
@@ -130,12 +139,61 @@ def test_runs_of_one_source_in_two_lakes_do_not_wait_for_each_other(place: Works
 
 def test_a_lake_that_is_away_does_not_hold_up_the_other(place: Workspace) -> None:
     put(place, "1", track(message_id="m1"))
+    shutil.rmtree(place.folder / "elsewhere")
     (place.folder / "elsewhere").write_text("a file where the folder of the lake should be")
     with pytest.raises(EventLakeError, match="elsewhere"):
         sync(place, "web/second")
     assert sync(place, "web/default")["books"]["loaded"] == 1
     (place.folder / "elsewhere").unlink()
     assert sync(place, "web/second")["books"]["loaded"] == 1
+
+
+@pytest.fixture
+def silent() -> Iterator[str]:
+    """The address of a server that accepts connections and never answers."""
+    with socket.create_server(("127.0.0.1", 0), backlog=99) as server:
+        yield f"http://127.0.0.1:{server.getsockname()[1]}"
+
+
+@pytest.mark.timeout(100)
+def test_a_lake_that_keeps_silent_holds_up_neither_the_other_nor_whoever_changes_a_connection(
+    tmp_path: Path, silent: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("ACCESS_KEY_ID", "SECRET_ACCESS_KEY"):
+        monkeypatch.setenv(f"AWS_{name}", "any")
+    hanging = f'[lakes.second]\nroot = "s3://acme-events/lake"\ns3 = {{ endpoint = "{silent}", path_style = true }}\n'
+    place = opened(tmp_path / "workspace", hanging + 'aws = { region = "eu-west-1" }\n')
+    place.connections.add_source("web", source_id="src1")
+    begun = time.monotonic()
+    place.connections.connect("web", "second", {"lookback_days": "30"})
+    assert time.monotonic() - begun < 3 * PATIENCE_WITH_NOTES  # and not the 300 seconds that its runs are given
+    place.lake("second").runs.start("src1", "sync", place.clock.now_ns())  # as one that hangs there
+    put(place, "1", track(message_id="m1"))
+    begun = time.monotonic()
+    assert sync(place, "web/default")["books"]["loaded"] == 1
+    assert time.monotonic() - begun < PATIENCE_WITH_NOTES
+    begun = time.monotonic()
+    assert not place.connections.enable("web/second", False).enabled
+    assert time.monotonic() - begun < 3 * PATIENCE_WITH_NOTES
+
+
+def test_a_change_that_comes_while_a_run_notes_its_connection_is_noted(place: Workspace) -> None:
+    """The run has read how the connection is, and is slow to write it down."""
+    put(place, "1", track(message_id="m1"))
+    note = kept_connection.path_of(place.lake().folders, "src1")
+    place.lake().storage.delete(note)  # as if the lake had been away
+    changes = 0
+
+    def change(what: str) -> None:
+        nonlocal changes
+        if what == f"write {note}" and not changes:
+            changes += 1
+            Workspace.open(place.folder).connections.enable("web/default", False)
+
+    with_counted_storage(place, change)
+    sync(place, "web/default")
+    assert changes
+    assert not KeptConnection.unpacked(place.lake().storage.read(note)).enabled
 
 
 def test_a_lake_can_be_built_from_the_archive_at_any_time(tmp_path: Path) -> None:
@@ -173,7 +231,7 @@ def test_a_lake_that_the_database_does_not_know_is_refused_and_the_other_is_not(
     other = opened(place.folder.parent / "other")
     other.connections.add_source("web", source_id="src1")
     other.connections.connect("web", "second")
-    shutil.copytree(place.folder / "elsewhere", other.folder / "elsewhere")
+    shutil.copytree(place.folder / "elsewhere", other.folder / "elsewhere", dirs_exist_ok=True)
     put(other, "1", track(message_id="m1"))
     with pytest.raises(UnknownLakeError, match="elsewhere"):
         sync(other, "web/second")
@@ -270,9 +328,25 @@ def test_a_connection_can_be_like_another(place: Workspace) -> None:
     assert place.connections.get("web/default").settings.column_limit == 2000  # nothing of it was taken
 
 
+def test_what_has_tables_cannot_be_connected_like_one_whose_tables_are_others(place: Workspace) -> None:
+    first = place.connections.change("web/second", {"date_partition": "day", "lookback_days": "30"})
+    put(place, "1", track(message_id="m1"))
+    sync(place, "web/second")
+    place.connections.disconnect("web/second")
+    with pytest.raises(InvalidSettingsError, match="changing date_partition of 'web/second' would break") as error:
+        place.connections.connect("web", "second", like="web/default")
+    assert "connect it as it was (`eventlake connect web second`)" in error.value.fix
+    assert [one.lake for one in place.connections.all()] == ["default"]
+    alike = place.connections.connect("web", "second", {"date_partition": "day"}, like="web/default")
+    assert alike.settings == first.settings.model_copy(update={"lookback_days": 7})
+    put(place, "2", track(message_id="m2"))
+    assert sync(place, "web/second")["books"]["loaded"] == 1
+    assert verify(place, alike, InProcess()) == []
+
+
 def test_two_connections_of_a_lake_must_not_write_one_table(place: Workspace) -> None:
     place.connections.add_source("ios", source_id="src2")
-    with pytest.raises(InvalidSettingsError, match="'web' of 'ios/second' belongs to the source 'web'"):
+    with pytest.raises(InvalidSettingsError, match="'web' of ios/second belongs to the connection web/second"):
         place.connections.connect("ios", "second", {"database": "web"})
     place.connections.change("web/second", {"database": "other"})
     assert place.connections.connect("ios", "second", {"database": "web"}).database == "web"
@@ -280,7 +354,9 @@ def test_two_connections_of_a_lake_must_not_write_one_table(place: Workspace) ->
     put(place, "1", track(message_id="m1"))
     sync(place, "web/second")
     place.connections.disconnect("web/second")
-    with pytest.raises(InvalidSettingsError, match="belongs to the source 'web'"):  # whose tables are still there
+    with pytest.raises(
+        InvalidSettingsError, match="belongs to the connection web/second"
+    ):  # whose tables are still there
         place.connections.connect("ios", "second", {"database": "other"})
 
 
@@ -324,6 +400,46 @@ def test_a_connection_to_a_lake_that_is_no_longer_there_can_be_removed(place: Wo
     assert [one.lake for one in again.connections.all()] == ["default"]
     with pytest.raises(NotFoundError, match="there is no lake 'second'"):
         again.connections.connect("web", "second")
+
+
+def test_syncs_of_other_lakes_are_begun_although_the_dialect_of_one_was_changed(tmp_path: Path) -> None:
+    folder, clock = tmp_path / "workspace", SetClock()
+    opened(folder).connections.add_source("web", source_id="src1")
+    Workspace.open(folder).connections.connect("web", "second")
+    (folder / CONFIG).write_text((folder / CONFIG).read_text().replace(TWO, f'{TWO}dialect = "rudderstack"\n'))
+    place = Place.open(folder, clock)
+    place._given = InProcess()
+    put(place, "1", track(message_id="m1"))
+    scheduler = Scheduler(place)
+    scheduler.tick()
+    settle(scheduler)
+    assert [(run.kind, run.status) for run in place.lake().runs.latest(9)] == [("sync", "finished")]
+
+
+def test_a_lake_of_which_a_setting_is_wrong_stops_neither_orders_nor_alerts_of_others(tmp_path: Path) -> None:
+    folder, clock = tmp_path / "workspace", SetClock()
+    opened(folder).connections.add_source("web", source_id="src1")
+    first = Workspace.open(folder, clock)
+    first.connections.connect("web", "second")
+    put(first, "1", track(message_id="m1"))
+    sync(first, "web/second")
+    clock.forward(hours=1)
+    config = folder / CONFIG
+    hook = '[channels.hook]\nkind = "webhook"\nurl = "http://127.0.0.1:9/"\n'
+    config.write_text(config.read_text().replace(TWO, f'{TWO}runner = {{ kind = "emr" }}\n{hook}'))
+    place = Place.open(folder, clock)
+    place._given = InProcess()
+    place.alerts.subscribe(Kind.VOLUME, "hook")
+    place.orders.place("second", "src1", "sync", {}, "ann")
+    place.orders.place("default", "src1", "sync", {}, "ann")
+    scheduler = Scheduler(place)
+    scheduler.tick()
+    settle(scheduler)
+    assert [(run.kind, run.status) for run in place.lake().runs.latest(9)] == [("sync", "finished")]
+    latest = place.runs.latest(9)
+    failed = [run.report for run in latest if run.lake == "second" and run.status == "failed" and run.report]
+    assert "cluster_id" in failed[0][0]["error"]
+    Watch(place).look()
 
 
 def test_a_run_has_the_settings_of_the_moment_it_begins(place: Workspace) -> None:
@@ -374,12 +490,12 @@ WRONG = {
         "lakes.aws.runner.cluster: there is no such setting; perhaps cluster_id",
     ),
     "a key like no other": ("xyz = 1", "xyz: there is no such setting"),
-    "no root": ("[lakes.a]\ntimeout = 3", "lakes.a.root: Field required"),
+    "no root": ("[lakes.a]\ntimeout = 3", "lakes.a.root: is required"),
     "no such kind": (
         LAKE + 'catalog = { kind = "iceberg" }',
         "lakes.aws.catalog: there is no such kind; use one of embedded, glue, hive",
     ),
-    "what a kind needs": (LAKE + 'runner = { kind = "emr" }', "lakes.aws.runner.cluster_id: Field required"),
+    "what a kind needs": (LAKE + 'runner = { kind = "emr" }', "lakes.aws.runner.cluster_id: is required"),
     "a runner that needs a bucket": (
         '[lakes.a]\nroot = "a"\nrunner = { kind = "emr", cluster_id = "j-1" }',
         "lakes.a: runner = emr needs a lake in a bucket",
@@ -402,8 +518,15 @@ WRONG = {
 def test_a_mistake_in_the_settings_is_told_with_its_place_and_the_nearest_key(tmp_path: Path, case: str) -> None:
     text, told = WRONG[case]
     (tmp_path / CONFIG).write_text(f'workspace_id = "x"\n{text}\n')
+
+    def opened() -> None:
+        """Of a further lake it is told when somebody asks for it; anything else keeps the workspace shut."""
+        place = Workspace.open(tmp_path)
+        for lake in place.settings.wrong_lakes:
+            place.lake(lake)
+
     with pytest.raises(ConfigurationError) as error:
-        Workspace.open(tmp_path)
+        opened()
     assert told in error.value.problem
 
 
@@ -438,4 +561,4 @@ runner = { kind = "emr", cluster_id = "j-1", machine = "aarch64", conf = { a = "
     (tmp_path / CONFIG).write_text(f'workspace_id = "x"\n{sections}')
     default, other = Workspace.open(tmp_path).settings.all_lakes.values()
     assert default.model_copy(update={"root": other.root}) == other
-    assert Workspace.open(tmp_path).lake("other").where == {"s3_bucket": "acme-events", "emr_cluster_id": "j-1"}
+    assert other.where == {"s3_bucket": "acme-events"}

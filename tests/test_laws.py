@@ -17,7 +17,7 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from conftest import InProcess, Lake
+from conftest import InProcess, Lake, of_lakes
 from eventlake.audit.verify import verify
 from eventlake.events import instants
 from eventlake.reading.flatten import CONTAINERS
@@ -42,7 +42,8 @@ def balanced(report: list[dict[str, Any]]) -> bool:
 
 def all_rows(lake: Lake, run: str = "") -> dict[str, dict[str, Any]]:
     """Every row of every table, or only those of one run, by message id. No message may be in the lake twice."""
-    rows = [{**row, "table": table} for table in lake.tables() for row in lake.rows(table, run=run)]
+    tables = {table: lake.rows(table, run=run) for table in lake.tables()} if run else lake.all_rows()
+    rows = [{**row, "table": table} for table, some in tables.items() for row in some]
     by_id = {row["message_id"]: row for row in rows}
     assert len(by_id) == len(rows), Counter(row["message_id"] for row in rows).most_common(3)
     return by_id
@@ -122,6 +123,7 @@ def lost(line: bytes, row: dict[str, Any]) -> list[Leaf]:
     ],
     random.Random(0),
 )
+@of_lakes
 @given(st.lists(json_lines(), min_size=1, max_size=12), st.randoms(use_true_random=False))
 def test_every_value_of_every_event_is_in_its_row_or_rescued(lines: list[bytes], random: Any) -> None:
     with new_lake() as lake:
@@ -178,6 +180,7 @@ def copies(draw: st.DrawFn) -> bytes:
     return draw(json_lines(st.just(event)))
 
 
+@of_lakes
 @given(st.lists(copies(), min_size=1, max_size=15), st.randoms(use_true_random=False))
 def test_any_split_of_the_lines_over_files_gives_the_same_tables(lines: list[bytes], random: Any) -> None:
     def load(groups: list[list[bytes]]) -> tuple[Any, Any]:
@@ -194,6 +197,7 @@ def test_any_split_of_the_lines_over_files_gives_the_same_tables(lines: list[byt
     assert load([lines]) == load([group for group in groups if group])
 
 
+@of_lakes
 @given(st.lists(copies(), min_size=1, max_size=12))
 def test_any_split_over_runs_keeps_one_row_per_message_and_only_appends_columns(lines: list[bytes]) -> None:
     with new_lake() as lake:
@@ -203,11 +207,12 @@ def test_any_split_over_runs_keeps_one_row_per_message_and_only_appends_columns(
             now = {t: [c for c in lake.types(t).items() if c[0] != "_rescued_data"] for t in lake.tables()}
             assert all(now[table][: len(columns)] == columns for table, columns in before.items())
             before = now
-        rows = [row for table in lake.tables() for row in lake.rows(table)]
+        rows = [row for some in lake.all_rows().values() for row in some]
         expected = {dict(reversed(read_exactly(line.decode("utf-8-sig"))))["messageId"] for line in lines}
         assert sorted(row["message_id"] for row in rows) == sorted(expected)
 
 
+@of_lakes
 @given(st.lists(json_lines(), min_size=1, max_size=8))
 def test_reading_the_same_files_again_adds_nothing(lines: list[bytes]) -> None:
     with new_lake() as lake:

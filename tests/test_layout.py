@@ -1,15 +1,24 @@
 """Where data lands: folders, partitions, tables and databases."""
 
+import json
+import re
 from itertools import count
+from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from conftest import Lake, track
+from conftest import InProcess, Lake, SetClock, track
 from eventlake.errors import InvalidSettingsError
 from eventlake.lake.layout import HOUR
 from eventlake.lake.parquet import FileSizes, PartitionedWriter
+from eventlake.library.annexes import add_annex
+from eventlake.policies.plan import Rule, of_rules
+from eventlake.sync import jobs
+
+ROOT = Path(__file__).parent.parent
 
 
 def test_data_lands_by_source_type_day_and_hour_of_receipt(lake: Lake) -> None:
@@ -96,7 +105,7 @@ def test_table_prefix_and_database_name(lake: Lake) -> None:
 
 def test_two_sources_cannot_write_into_the_same_tables(lake: Lake) -> None:
     lake.workspace.connections.add_source("ios")
-    with pytest.raises(InvalidSettingsError, match="belongs to the source 'web'"):
+    with pytest.raises(InvalidSettingsError, match="belongs to the connection web/default"):
         lake.workspace.connections.change("ios", {"database": "web"})
     lake.workspace.connections.change("web", {"table_prefix": "web"})
     lake.workspace.connections.change("ios", {"database": "web", "table_prefix": "ios"})
@@ -112,6 +121,74 @@ def test_only_reserved_names_are_touched(lake: Lake) -> None:
     assert {path.name for path in lake.root.iterdir()} <= {"segment-data", "segment-stage", "segment-logs", "mine"}
     assert (lake.root / "mine" / "notes.txt").read_text() == "keep"
     assert not list((lake.root / "segment-stage").iterdir())
+
+
+class Watching(InProcess):
+    """A runner that looks after each step what lies in the lake."""
+
+    def __init__(self, root: Path) -> None:
+        self.root = root
+        self.seen: set[str] = set()
+
+    def run(self, *args: Any, **kwargs: Any) -> list[Any]:
+        results = super().run(*args, **kwargs)
+        self.look()
+        return results
+
+    def look(self) -> None:
+        self.seen |= {str(path.relative_to(self.root)) for path in self.root.rglob("*") if path.is_file()}
+
+
+def leaves_of_the_tree() -> set[str]:
+    """The paths below a lake that ARCHITECTURE.md shows."""
+    text = (ROOT / "ARCHITECTURE.md").read_text().partition("└── lake/")[2].partition("\n```")[0]
+    leaves, above = set(), [""]
+    for line in text.splitlines()[1:]:
+        drawn, names = re.fullmatch(r"([ │├└─]+)(.+?)(?:  .*)?", line).groups()  # type: ignore[union-attr]
+        depth = len(drawn) // 4 - 1
+        if names.endswith("/"):
+            above[depth:] = [names]
+        else:
+            leaves |= {"".join(above[:depth]) + name for name in names.split(", ")}
+    return leaves
+
+
+def as_pattern(leaf: str) -> str:
+    inner = {"<date folders>": ".+", "*": "[^/]+"}
+    parts = re.split(r"(<[^>]+>|\*)", leaf)
+    return "".join(inner.get(part, "[^/]+") if number % 2 else re.escape(part) for number, part in enumerate(parts))
+
+
+def test_everything_that_lies_in_a_lake_is_in_the_tree_and_the_other_way_round(tmp_path: Path) -> None:
+    runner = Watching(tmp_path / "workspace" / "lake")
+    lake = Lake(tmp_path / "workspace", runner, clock=SetClock())
+    workspace = lake.workspace
+    workspace.connections.add_source("other", source_id="src2")
+    workspace.suppressions.add(["bob"])
+    prices = {"type": "object", "properties": {"price": {"type": "number"}}}
+    workspace.plans.save(
+        of_rules("Shop", [Rule("TRACK", {"type": "object", "properties": {"properties": prices}}, "A")])
+    )
+    workspace.plans.connect("Shop", "src1")
+    workspace.plans.enforce("src1", {"forwardingViolationsTo": "src2"})
+    lake.sync_of(
+        track("A", "m1", properties={"price": "high"}), track("A", "m2", userId="bob"), track("B", "m3"), b"broken"
+    )
+    lake.put(track("A", "m1"), name="copy.gz")
+    (tmp_path / "elsewhere").mkdir()
+    (tmp_path / "elsewhere" / "1.json").write_text(json.dumps(track("A", "m4")))
+    add_annex(workspace, "web", str(tmp_path / "elsewhere"), follow=True)
+    lake.sync()
+    next(iter(lake.root.glob("segment-logs/src1/*/1.gz"))).unlink()  # a replay carries its rows over
+    lake.run(jobs.replay(lake.connection, None, None))
+    runner.look()
+    leaves = leaves_of_the_tree()
+    patterns = {leaf: re.compile(as_pattern(leaf)) for leaf in leaves}
+    assert [path for path in runner.seen if not any(one.fullmatch(path) for one in patterns.values())] == []
+    elsewhere = {leaf for leaf in leaves if leaf.startswith(("staging/", "segment-data/packages/"))}
+    assert len(elsewhere) == 2
+    missing = {leaf for leaf, one in patterns.items() if not any(one.fullmatch(path) for path in runner.seen)}
+    assert missing == elsewhere
 
 
 def test_a_hostile_event_name_stays_inside_the_lake(lake: Lake) -> None:

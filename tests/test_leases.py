@@ -10,6 +10,7 @@ import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from typing import Any
 
 import pytest
 import sqlalchemy as sa
@@ -17,8 +18,8 @@ import sqlalchemy as sa
 from conftest import InProcess, Lake, track
 from eventlake.audit.verify import verify
 from eventlake.control import database
-from eventlake.control.leases import Holder, Leases
-from eventlake.errors import BusyError, LeaseLostError
+from eventlake.control.leases import Holder, Lane, Leases
+from eventlake.errors import BusyError, LeaseLostError, TransientError
 from eventlake.sync import jobs
 from eventlake.sync.run import run
 from eventlake.workspace import Workspace
@@ -50,8 +51,8 @@ def test_one_at_a_time_and_the_others_are_told_who(engine: sa.Engine) -> None:
         with pytest.raises(BusyError) as busy:
             Leases(engine, "default").held("web").__enter__()
         holder = f"process {os.getpid()} on {socket.gethostname()}, since 20"
-        assert busy.value.problem.startswith(f"another sync or replay of this source is running: {holder}")
-        assert busy.value.fix == "wait until it ends; see `eventlake runs`"
+        assert busy.value.problem.startswith(f"another run of this connection is going on: {holder}")
+        assert busy.value.fix == "wait until it ends, or give `--wait SECONDS`; see `eventlake runs`"
         with engine.connect() as connection:
             row = connection.execute(sa.select(database.leases)).one()
         assert row.expires_at - row.since == 60_000_000
@@ -71,7 +72,20 @@ def test_one_at_a_time_and_the_others_are_told_who(engine: sa.Engine) -> None:
 
 @pytest.mark.skipif(sys.platform != "linux", reason="only Linux has name spaces of processes")
 def test_processes_of_two_containers_with_one_name_are_told_apart() -> None:
-    assert Holder.myself() == (f"{socket.gethostname()} {Path('/proc/self/ns/pid').readlink()}", os.getpid())
+    host, space, boot = Holder.myself().host.split()
+    assert (host, space) == (socket.gethostname(), str(Path("/proc/self/ns/pid").readlink()))
+    assert boot == Path("/proc/sys/kernel/random/boot_id").read_text().strip()
+    assert Holder.myself().pid == os.getpid()
+
+
+@pytest.mark.parametrize("other", ["another", ""])
+def test_of_two_machines_with_one_name_none_takes_the_processes_of_the_other_for_its_own(other: str) -> None:
+    """The first name space of a system has the same number everywhere, and machines are cloned with their names."""
+    ended = subprocess.Popen([sys.executable, "-c", ""])
+    ended.wait()
+    here = Holder.myself().host
+    assert Holder(here, ended.pid).is_gone
+    assert not Holder(f"{here.rpartition(' ')[0]} {other}".strip(), ended.pid).is_gone
 
 
 @pytest.mark.parametrize("before", ["nobody", "another"])
@@ -117,9 +131,46 @@ def test_the_lease_of_another_machine_ends_by_itself(engine: sa.Engine) -> None:
         assert lease.fence == 8
 
 
+def test_who_could_not_give_a_lease_back_may_have_it_again_and_others_wait(engine: sa.Engine) -> None:
+    leases = Leases(engine, "default")
+
+    def away(*_: Any) -> None:
+        raise TransientError("the workspace database does not answer", fix="run it again")
+
+    with leases.held("web"):
+        sa.event.listen(engine, "before_cursor_execute", away)
+    sa.event.remove(engine, "before_cursor_execute", away)
+    with pytest.raises(BusyError):
+        Leases(engine, "default").held("web").__enter__()
+    assert leases.other_holder("web", Lane.SYNC) is None
+    with leases.held("web") as lease:
+        assert lease.fence == 2
+        with pytest.raises(BusyError):
+            leases.held("web").__enter__()
+
+
+def test_a_lease_that_is_renewed_at_the_last_moment_is_not_taken(engine: sa.Engine) -> None:
+    with Leases(engine, "default").held("web") as first:
+        with engine.begin() as connection:
+            connection.execute(database.leases.update().values(expires_at=1))
+
+        moments = iter([first.confirm_in])
+
+        def renewed(connection: sa.Connection, cursor: Any, statement: str, *_: Any) -> None:
+            if statement.startswith("UPDATE"):
+                for renew in moments:  # once
+                    renew(connection)
+
+        sa.event.listen(engine, "before_cursor_execute", renewed)
+        with pytest.raises(BusyError):
+            Leases(engine, "default").held("web").__enter__()
+        first.confirm()
+
+
 HOLD = """
 import signal, sys, time
 from pathlib import Path
+from typing import Any
 from eventlake.control import database
 from eventlake.control.leases import Leases
 signal.signal(signal.SIGHUP, signal.SIG_DFL)

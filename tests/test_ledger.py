@@ -7,18 +7,18 @@ from pathlib import Path
 import pytest
 import sqlalchemy as sa
 
+from conftest import new_database
 from eventlake.control import database
 from eventlake.control.admission import Admission, Decisions, DroppedTable, RefusedTable
 from eventlake.control.leases import Lane, Leases
 from eventlake.control.ledger import Entry, IndexFile, LakeFile, Ledger, LoadedFile, TableFiles
 from eventlake.control.replays import PendingReplay, Replays
 from eventlake.errors import OvertakenError
-from eventlake.storage.base import StoredFile
 
 
 @pytest.fixture
 def engine(tmp_path: Path) -> sa.Engine:
-    return database.connect("sqlite:///test.db", tmp_path)
+    return database.connect(new_database(), tmp_path)
 
 
 @pytest.fixture
@@ -116,10 +116,13 @@ def test_of_a_long_history_only_the_files_asked_for_are_told(ledger: Ledger, rec
     record(Entry("1", "src1", 5, [], raw_files=files))
     record(Entry("2", "src2", 5, [], raw_files=[raw_file("other.gz", "src2")]))
     asked = [*(file.path for file in files[:21]), "other.gz", "new.gz"]
+    told = {(file.path, 100, "etag") for file in files}
     for at_once in (1, 7, 22, 23, 100):
-        found = ledger.loaded("src1", asked, at_once=at_once)
-        assert found == {file.path: StoredFile(file.path, 100, "etag") for file in files[:21]}
-    assert ledger.loaded("src1", []) == {}
+        found = list(ledger.loaded("src1", asked, at_once=at_once, one_by_one=1))
+        assert sorted(found) == sorted((file.path, 100, "etag") for file in files[:21])
+    for more_than in (0.9, 22 / 25):  # 23 of 25 are asked for: all are read
+        assert set(ledger.loaded("src1", asked, one_by_one=more_than)) == told
+    assert not set(ledger.loaded("src1", []))
 
 
 def test_each_source_has_what_its_runs_recorded_however_often(ledger: Ledger, record: Record) -> None:
@@ -267,7 +270,7 @@ def test_each_lake_has_its_own_ledger_though_sources_and_paths_are_the_same(
     record(first())
     record(copy.deepcopy(both))
     assert (elsewhere.has_data("src2"), elsewhere.has_recorded("1"), elsewhere.paths("src2")) == (False, False, set())
-    assert elsewhere.loaded("src2", ["a.gz"]) == {}
+    assert not list(elsewhere.loaded("src2", ["a.gz"]))
     recorded(copy.deepcopy(both))
     assert ledger.paths("src1") == {"a.parquet", "b.parquet", "a.ids", "b.ids", "a.bad", "b.bad"}
     assert ledger.paths("src2") == elsewhere.paths("src2") == {"z.parquet", "z.ids", "z.bad"}

@@ -5,6 +5,7 @@ import os
 import re
 import subprocess
 import sys
+import venv
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime
@@ -22,7 +23,10 @@ from eventlake.archive.importer import import_file
 from eventlake.errors import BusyError, CancelledError, ConfigurationError, InvalidSettingsError, NotFoundError
 from eventlake.library import Report, Runners, Workspace
 from eventlake.runners.spark import SparkRunner
+from eventlake.sync import jobs
+from eventlake.sync.run import run
 from eventlake.workspace import CONFIG
+from runner_without_spark import InProcess
 
 PAGE = Path(__file__).parent.parent / "docs" / "library.md"
 BLOCKS = re.findall(r"^```python\n(.*?)^```", PAGE.read_text(), re.MULTILINE | re.DOTALL)
@@ -161,6 +165,10 @@ def test_what_cannot_be_is_raised(place: Workspace, tmp_path: Path) -> None:
         place.replay("web", events=["Nothing"])
     with pytest.raises(InvalidSettingsError, match="has no time zone"):
         place.replay("web", datetime(2026, 11, 15))  # noqa: DTZ001
+    with pytest.raises(InvalidSettingsError, match="'2026-11-15' is not a time"):
+        place.replay("web", "2026-11-15")  # type: ignore[arg-type]
+    with pytest.raises(InvalidSettingsError, match="3 is not a SparkSession"):
+        eventlake.open(place.folder, spark=3)
     with pytest.raises(InvalidSettingsError, match="a folder, or settings"):
         eventlake.open()
     with pytest.raises(InvalidSettingsError, match="a folder, or settings"):
@@ -247,6 +255,21 @@ spark.stop()
 """
 
 
+OWN_SESSION = """
+import sys
+import eventlake
+from eventlake.errors import EventLakeError
+from pyspark.sql import SparkSession
+
+spark = SparkSession.builder.master("local[1]").config("spark.ui.enabled", "false").getOrCreate()
+try:
+    eventlake.open(sys.argv[1], spark=spark).sync()
+except EventLakeError as error:
+    print(type(error).__name__, error.problem, error.fix)
+spark.stop()
+"""
+
+
 def test_a_session_that_is_handed_over_goes_on_and_nothing_is_printed(place: Workspace) -> None:
     done = subprocess.run(
         [sys.executable, "-c", ALONE, str(place.folder)],
@@ -257,6 +280,37 @@ def test_a_session_that_is_handed_over_goes_on_and_nothing_is_printed(place: Wor
     )
     assert done.returncode == 0, done.stderr.decode()
     assert done.stdout == b""
+
+
+def test_a_session_whose_workers_are_another_python_is_told_as_that(place: Workspace, tmp_path: Path) -> None:
+    """They are `python3` of the path, unless PYSPARK_PYTHON says otherwise, whatever runs the program itself."""
+    other = tmp_path / "bin"
+    venv.create(other.parent / "venv", with_pip=False)
+    other.symlink_to(other.parent / "venv" / "bin")
+    environment = {key: value for key, value in os.environ.items() if key not in ("PYSPARK_PYTHON", "PYTHONPATH")}
+    done = subprocess.run(
+        [sys.executable, "-c", OWN_SESSION, str(place.folder)],
+        env=environment | {"SPARK_LOCAL_IP": "127.0.0.1", "PATH": f"{other}:{os.environ['PATH']}"},
+        capture_output=True,
+        timeout=200,
+        check=False,
+    )
+    told = done.stdout.decode()
+    assert told.startswith("SetupError Spark could not stage: the Python that its workers run does not have"), told
+    assert f"set PYSPARK_PYTHON={sys.executable} before Spark is started" in told
+
+
+def test_a_spark_that_is_started_says_nothing(place: Workspace) -> None:
+    program = """
+import sys, eventlake
+with eventlake.open(sys.argv[1]) as workspace:
+    workspace.sync()
+    assert not any(workspace.verify().values())
+"""
+    done = subprocess.run(
+        [sys.executable, "-c", program, str(place.folder)], capture_output=True, timeout=200, check=True
+    )
+    assert (done.stdout, done.stderr) == (b"", b"")
 
 
 def test_nothing_heavy_is_loaded_before_something_is_asked_for() -> None:
@@ -289,6 +343,23 @@ def test_spark_sees_what_queries_see_and_nothing_else(place: Workspace, session:
     place.rebuild("web", {"date_partition": "day", "partition_by_slug": "true"})
     place.spark_views(session)
     assert session.sql("select count(*) as n from web.track_order_completed").collect()[0].n == 13
+
+
+def test_tables_that_are_gone_from_the_lake_go_from_the_session(
+    place: Workspace, session: SparkSession, tmp_path: Path
+) -> None:
+    more = [track("Other", "o1")]
+    import_file(place.archive, "src1", raw_file(tmp_path, more, "more"), now_micros=place.clock.now())
+    place.sync()
+    session.sql("create database if not exists web")
+    session.sql(f"create table web.mine (a int) using parquet location '{tmp_path}/own'")
+    assert place.spark_views(session) == ["web.track_order_completed", "web.track_other"]
+    run(place, jobs.drop(place.connections.get("web"), "track_other"), InProcess())
+    place.spark_views(session)
+    assert sorted(table.name for table in session.catalog.listTables("web")) == ["mine", "track_order_completed"]
+    place.rebuild("web", {"table_prefix": "x", "database": "elsewhere"})
+    assert place.spark_views(session) == ["elsewhere.x_track_order_completed"]
+    assert [table.name for table in session.catalog.listTables("web")] == ["mine"]
 
 
 def test_a_table_of_the_sessions_own_is_left_alone(place: Workspace, session: SparkSession, tmp_path: Path) -> None:

@@ -366,7 +366,7 @@ def test_all_written_anew_under_another_name(lake: Lake) -> None:
     published = [Published("page", [data(0, "page", rows=2)], 2)]
     made = manifest(lake, job, found(sound=(in_index("a"),), lost=lost), staged, kept, plans, published)
     entry = made.entry
-    assert made.tables == [change("x_page", added=(ID, TIME, PRICE), partitions=(TEN,), anew=True)]
+    assert made.tables == [change("x_page", added=(ID, TIME, PRICE), partitions=(TEN,))]
     assert made.dropped_tables == [("web", "page"), ("web", "track_copy")]
     assert [(table.table_key, len(table.added), table.removed) for table in entry.files] == [
         ("page", 1, ["data/90", "data/92"]),
@@ -388,11 +388,11 @@ def test_all_written_anew_under_the_same_name_names_every_partition_again(lake: 
     fill(lake)
     kept = Kept({0: Count(1)}, {("page",): Count(1)}, new_ids=[NewIds("stage/ids0", 1, 0)])
     staged = Staged(files=[FileCount(raw(0), 1, 1)])
-    plans, published = [plan("page", columns=(ID, TIME))], [Published("page", [data(0, "page")], 1)]
+    plans, published = [plan("page", columns=(ID, TIME))], [Published("page", [data(0, "page", ELEVEN)], 1)]
     made = manifest(lake, jobs.rebuild(lake.connection), found(), staged, kept, plans, published)
-    assert made.tables == [change("page", partitions=(TEN,), anew=True)]
+    assert made.tables == [change("page", partitions=(ELEVEN,), forgotten=(TEN,))]
     assert made.dropped_tables == [("web", "track_copy")]
-    assert told(made.entry.report[1])["partitions"] == [{"day": "2026-11-15", "hr": "10"}]
+    assert told(made.entry.report[1])["partitions"] == [{"day": "2026-11-15", "hr": "11"}]
 
 
 def test_of_rescued_columns_the_fifty_with_the_most_values_are_told(lake: Lake) -> None:

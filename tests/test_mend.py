@@ -192,7 +192,7 @@ def test_a_running_collector_notices_tells_and_goes_on(tmp_path: Path) -> None:
     def post(name: str) -> None:
         assert collector.post("/v1/track", {"userId": "u", "event": "x", "messageId": name}).status == 200
 
-    with Collector(tmp_path, "--workers", "1") as collector:
+    with Collector(tmp_path) as collector:
         assert collector.get("/health").json == {"status": "ok"}
         post("m1")
         recent = tmp_path / "collector" / "recent"

@@ -15,7 +15,7 @@ from alembic.migration import MigrationContext
 from conftest import ON_POSTGRES, InProcess, new_database
 from eventlake.audit.verify import verify
 from eventlake.catalog import embedded
-from eventlake.control import database, migrations
+from eventlake.control import database, migrations, policy_tables, service_tables
 from eventlake.errors import ConfigurationError
 from eventlake.query import query
 from eventlake.sync import jobs
@@ -28,6 +28,8 @@ FILE = "sqlite:///eventlake.db"
 
 def test_the_steps_make_the_tables_that_the_program_works_with(tmp_path: Path) -> None:
     known = sa.MetaData()
+    for one in (policy_tables.plans, service_tables.orders):
+        assert one.metadata is database.metadata, "the tables of both modules are among those compared"
     for tables in (database.metadata, embedded.metadata):
         for table in tables.sorted_tables:
             table.to_metadata(known)
@@ -59,6 +61,10 @@ def test_a_database_of_a_newer_version_is_refused_and_left_alone(tmp_path: Path)
         database.connect(FILE, tmp_path)
     assert "pip install --upgrade eventlake" in refused.value.fix
     assert (tmp_path / "eventlake.db").read_bytes() == before
+
+
+def test_there_are_workspaces_of_earlier_versions() -> None:
+    assert WORKSPACES  # else what follows would pass over them all
 
 
 @pytest.fixture(params=WORKSPACES, ids=lambda file: file.name.removesuffix(".tar.gz"))
@@ -130,8 +136,8 @@ def test_what_was_there_before_there_were_lakes_belongs_to_the_default_one(tmp_p
             old = {names.get(column.name, column.name): _any(column) for column in before.tables[name].c}
             old = {name: value for name, value in old.items() if name in row}
             given: dict[str, Any] = {"lake": "default", "owner": ""}  # by later steps
-            given |= {"partial": False, "done": 0, "tasks": 0, "stop_asked": False, "error_code": None, "notices": None}
-            given |= {"steps": None, **dict.fromkeys(database.COUNTS)} if name == "runs" else {}
+            given |= {"partial": False, "done": 0, "tasks": 0, "stop_asked": False, "error_code": None, "fix": None}
+            given |= {"notices": None, "steps": None, **dict.fromkeys(database.COUNTS)} if name == "runs" else {}
             assert dict(row) == old | {name: value for name, value in given.items() if name in row}
     (connected,) = found["connections"]
     assert (connected["enabled"], connected["connected"], connected["settings"]) == (False, True, {"a": 1})

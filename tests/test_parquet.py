@@ -128,11 +128,12 @@ def test_files_are_finished_when_they_fill_the_memory_and_not_before(storage: Lo
 def test_files_are_small_and_can_be_read_by_everything(storage: LocalStorage) -> None:
     """Instants as INT64, snappy, no schema that only Arrow reads, no dictionary where all values differ or none is."""
     out = writer(storage)
-    received = [0] * 3
+    received = [0] * 33
     times = pa.array(received, pa.timestamp("us", "UTC"))
     more = dict.fromkeys(("sent_at", "timestamp", "original_timestamp"), times)
-    nothing = pa.nulls(3, pa.string())
-    out.write(table(received, message_id=["a", "b", "c"], user_id=["u"] * 3, one=["x", None, None], no=nothing, **more))
+    nothing, one = pa.nulls(33, pa.string()), ["x", *[None] * 32]
+    ids = [f"m{number}" for number in range(33)]
+    out.write(table(received, message_id=ids, user_id=["u"] * 33, one=one, no=nothing, **more))
     (file,) = out.close()
     described = pq.read_metadata(storage.full(file.written))
     columns = {part.path_in_schema: part for part in map(described.row_group(0).column, range(described.num_columns))}
@@ -141,6 +142,19 @@ def test_files_are_small_and_can_be_read_by_everything(storage: LocalStorage) ->
     assert {name for name, part in columns.items() if part.has_dictionary_page} == {"n", "user_id", "one"}
     assert described.metadata is None
     assert pq.read_schema(storage.full(file.written)).field("received_at").type == pa.timestamp("us", "UTC")
+
+
+def test_a_file_of_few_rows_has_no_dictionaries(storage: LocalStorage) -> None:
+    out = writer(storage)
+    out.write(table([*[0] * 32, *[HOUR] * 33], user_id=["u"] * 65))
+    few, many = (pq.read_metadata(storage.full(file.written)).row_group(0) for file in out.close())
+    user_ids = [
+        part
+        for group in (few, many)
+        for part in map(group.column, range(group.num_columns))
+        if part.path_in_schema == "user_id"
+    ]
+    assert [(part.num_values, part.has_dictionary_page) for part in user_ids] == [(32, False), (33, True)]
 
 
 def test_a_day_is_one_partition_where_the_source_wants_no_hours(storage: LocalStorage) -> None:

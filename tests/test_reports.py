@@ -80,6 +80,7 @@ class Failing:
         self._spark = spark
         self._step = step
         self.parallelism = 2
+        self.where: dict[str, str] = {}
 
     def run(
         self,
@@ -109,6 +110,7 @@ def test_a_failed_run_is_reported_leaves_nothing_and_the_next_one_makes_up_for_i
     (line,) = failed.report
     assert (line["type"], line["status"], line["error_code"]) == ("source", "failed", "no_space")
     assert "No space left" in line["error"]
+    assert line["fix"] == failed.line.fix == "make room on the disk, then run it again: nothing is lost"
     assert "row_count" not in line
     assert json.loads((lake.root / reports.path(lake.place.folders, line)).read_text()) == line
     assert lake.data_files() == []
@@ -190,5 +192,5 @@ def test_two_runs_of_a_source_never_go_on_at_once(lake: Lake) -> None:
 
     run(lake.workspace, jobs.sync(lake.connection), lake.runner, second)
     assert other
-    assert all("another sync or replay of this source is running" in str(error) for error in other)
+    assert all("another run of this connection is going on" in str(error) for error in other)
     assert len(lake.rows("track_clicked")) == 1

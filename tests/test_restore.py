@@ -11,6 +11,8 @@ import pytest
 import sqlalchemy as sa
 
 from conftest import InProcess, Lake, SetClock, new_database, track
+from crash_job import with_counted_storage
+from eventlake.audit.repair import repair
 from eventlake.audit.restore import restore, unknown_sources
 from eventlake.audit.verify import verify
 from eventlake.catalog import embedded
@@ -18,8 +20,10 @@ from eventlake.control import database
 from eventlake.errors import ConfigurationError, DamagedError, EventLakeError, InvalidSettingsError, UnknownLakeError
 from eventlake.reports.report import path as report_path
 from eventlake.schema.types import ColumnType
-from eventlake.sync import jobs
+from eventlake.sync import jobs, requests
+from eventlake.sync.carry_out import carry_out
 from eventlake.sync.run import run
+from eventlake.sync.work import Sizes
 from eventlake.workspace import CONFIG, Workspace
 
 # Keys cannot be given back; who held a lease and where a run was does not matter once it has ended.
@@ -98,6 +102,20 @@ def a_table_refused(lake: Lake) -> None:
     lake.sync_of(track("Late", "m9"))
 
 
+def a_replay_in_parts(lake: Lake) -> None:
+    lake.put(track("A", "m3", receivedAt="2026-11-14T10:00:00Z"), day="2026-11-14")
+    lake.sync()
+    replay = requests.replay(lake.place, lake.connection, None, None)
+    a_day_each = Sizes(bytes_per_part=1, bytes_per_part_and_core=0)
+    assert len(list(carry_out(lake.workspace, replay, lake.runner, sizes=a_day_each))) == 2
+
+
+def a_repair(lake: Lake) -> None:
+    next(iter((lake.root / "segment-data" / "data").rglob("*.parquet"))).unlink()
+    found = verify(lake.workspace, lake.connection, lake.runner)
+    repair(lake.workspace, lake.connection, found, lake.runner)
+
+
 def a_lost_index(lake: Lake) -> None:
     for file in (lake.root / "segment-data" / "index").rglob("*.ids"):
         file.unlink()
@@ -115,11 +133,19 @@ def nothing_new(lake: Lake) -> None:
     lake.sync()
 
 
+def a_connection_that_never_ran(lake: Lake) -> None:
+    lake.workspace.connections.add_source("ios", source_id="src2", name="Our app")
+    lake.workspace.connections.change("ios", {"date_partition": "day"})
+    lake.workspace.connections.enable("ios", False)
+
+
 KINDS: dict[str, Callable[[Lake], None]] = {
     function.__name__: function
     for function in (
         a_sync,
         a_replay,
+        a_replay_in_parts,
+        a_repair,
         a_retype,
         a_rebuild,
         other_settings_after_a_rebuild,
@@ -129,6 +155,7 @@ KINDS: dict[str, Callable[[Lake], None]] = {
         a_lost_index,
         a_failure,
         nothing_new,
+        a_connection_that_never_ran,
     )
 }
 
@@ -146,7 +173,8 @@ def test_a_lost_database_is_given_back_by_the_lake(lake: Lake, kind: str) -> Non
     KINDS[kind](lake)
     before = rows_of(lake.workspace)
     again = lost(lake.workspace)
-    (restored,) = restore(again, "default")
+    restored, *others = restore(again, "default")
+    assert len(others) == (kind == "a_connection_that_never_ran")
     assert rows_of(again) == before
     assert (restored.connection.source.slug, restored.is_guessed) == ("web", False)
     assert restored.runs == len(before["runs"])
@@ -196,27 +224,34 @@ def test_an_old_copy_of_the_database_is_brought_up_to_date(lake: Lake, tmp_path:
     assert len(again.sources.keys("web")) == 1  # what the copy has is kept
 
 
-@pytest.mark.parametrize("died", ["before any file got its name", "after all had"])
-def test_a_run_whose_manifest_was_written_is_finished_after_a_restore(lake: Lake, died: str) -> None:
-    class DiedError(Exception):
-        pass
+class DiedError(Exception):
+    pass
 
-    lake.put(track("A", "m3"))
-    place = lake.place
-    patched = pytest.MonkeyPatch()
-    name = "move_all" if died.startswith("before") else "settle"
-    moved = [] if died.startswith("before") else [True]
 
-    def die(*_: object) -> None:
-        if name == "settle" and moved:  # the first is before the manifest
-            moved.clear()
-            return
-        raise DiedError
+def died_at(lake: Lake, job: jobs.Job, what: str, *, time: int = 1) -> None:
+    """Carry out a job that dies before a change of the lake: the first of this kind, or a later one."""
+    left = time
 
-    patched.setattr(place.storage, name, die)
+    def die(change: str) -> None:
+        nonlocal left
+        left -= change.startswith(what)
+        if not left:
+            raise DiedError
+
+    own = lake.place.storage
+    with_counted_storage(lake.workspace, die)
     with pytest.raises(DiedError):
-        lake.sync()
-    patched.undo()
+        lake.run(job)
+    lake.place.__dict__["storage"] = own
+
+
+@pytest.mark.parametrize(
+    ("change", "time"),
+    [pytest.param("move", 1, id="before any file got its name"), pytest.param("settle", 2, id="after all had")],
+)
+def test_a_run_whose_manifest_was_written_is_finished_after_a_restore(lake: Lake, change: str, time: int) -> None:
+    lake.put(track("A", "m3"))
+    died_at(lake, jobs.sync(lake.connection), change, time=time)  # the first time is before the manifest is written
     again = lost(lake.workspace)
     restore(again, "default")
     assert [run.status for run in again.runs.latest(9)] == ["running", "finished"]
@@ -226,23 +261,9 @@ def test_a_run_whose_manifest_was_written_is_finished_after_a_restore(lake: Lake
     assert verify(again, again.connections.get("web"), InProcess()) == []
 
 
-def died_after_the_manifest(lake: Lake, job: jobs.Job) -> None:
-    class DiedError(Exception):
-        pass
-
-    def die(*_: object) -> None:
-        raise DiedError
-
-    patched = pytest.MonkeyPatch()
-    patched.setattr(lake.place.storage, "move_all", die)
-    with pytest.raises(DiedError):
-        lake.run(job)
-    patched.undo()
-
-
 def test_a_rebuild_that_was_promised_and_lost_leaves_the_settings_that_its_tables_have(lake: Lake) -> None:
     wanted = lake.workspace.connections.preview("web", {"table_prefix": "x", "date_partition": "day"})
-    died_after_the_manifest(lake, jobs.rebuild(wanted))
+    died_at(lake, jobs.rebuild(wanted), "move")
     again = lost(lake.workspace)
     (restored,) = restore(again, "default")
     assert restored.is_unfinished
@@ -256,7 +277,7 @@ def test_a_rebuild_that_was_promised_and_lost_leaves_the_settings_that_its_table
 
 def test_a_rebuild_that_was_promised_is_carried_out_with_its_settings(lake: Lake) -> None:
     wanted = lake.workspace.connections.preview("web", {"table_prefix": "x", "date_partition": "day"})
-    died_after_the_manifest(lake, jobs.rebuild(wanted))
+    died_at(lake, jobs.rebuild(wanted), "move")
     again = lost(lake.workspace)
     restore(again, "default")
     lake.workspace = again
@@ -269,7 +290,7 @@ def test_a_rebuild_that_was_promised_is_carried_out_with_its_settings(lake: Lake
 def test_a_run_that_was_given_up_stays_so_although_its_manifest_came(lake: Lake) -> None:
     """As that of a process that stood still until another had taken its place, and died before it took it back."""
     lake.put(track("A", "m3"))
-    died_after_the_manifest(lake, jobs.sync(lake.connection))
+    died_at(lake, jobs.sync(lake.connection), "move")
     place = lake.place
     (late,) = [run for run in place.runs.latest(9) if run.status == "running"]
     manifest = f"segment-data/commits/source=src1/{late.run_id}.json"
@@ -308,7 +329,7 @@ def test_a_copy_of_another_lake_is_refused_and_that_one_left_alone(tmp_path: Pat
     with pytest.raises(UnknownLakeError):
         run(lake.workspace, jobs.sync(lake.workspace.connections.get("web/second")), InProcess())
     before = rows_of(lake.workspace)
-    with pytest.raises(InvalidSettingsError, match="is a copy of the lake 'default'"):
+    with pytest.raises(InvalidSettingsError, match="has the runs of the lake 'default'"):
         restore(lake.workspace, "second")
     assert rows_of(lake.workspace) == before
 
@@ -350,6 +371,49 @@ def test_each_lake_is_given_back_by_itself(tmp_path: Path) -> None:
     assert rows_of(again) == before
 
 
+def test_what_was_connected_and_never_ran_comes_back_as_it_was(tmp_path: Path) -> None:
+    lake = Lake(tmp_path / "workspace", InProcess(), settings='[lakes.second]\nroot = "second"\n')
+    lake.sync_of(track("A", "m1"))
+    connections = lake.workspace.connections
+    connections.connect("web", "second", {"lookback_days": "30"})
+    connections.enable("web/second", False)
+    connections.add_source("ios", source_id="src2", lake="second")
+    connections.disconnect("ios/second")  # nothing of it is left
+    before = rows_of(lake.workspace)
+    again = lost(lake.workspace)
+    found = [one for name in again.lakes for one in restore(again, name)]
+    assert [(one.connection.name, one.runs, one.is_guessed) for one in found] == [
+        ("web", 1, False),
+        ("web/second", 0, False),
+    ]
+    assert [source.slug for source in again.sources.all()] == ["web"]
+    assert rows_of(again)["connections"] == before["connections"]
+    assert [unknown_sources(place) for place in again.lakes.values()] == [{}, {}]
+    again.connections.enable("web/second", True)
+    assert run(again, jobs.sync(again.connections.get("web/second")), InProcess())[0]["books"]["loaded"] == 1
+
+
+def test_a_connection_whose_only_run_failed_comes_back_with_it(tmp_path: Path) -> None:
+    lake = Lake(tmp_path / "workspace", InProcess(), clock=SetClock())
+    lake.put(track("A", "m1"))
+    died_at(lake, jobs.sync(lake.connection), "")  # before its first change of the lake
+    before = rows_of(lake.workspace)
+    assert [run["status"] for run in before["runs"]] == ["failed"]
+    again = lost(lake.workspace)
+    restore(again, "default")
+    assert rows_of(again) == before
+
+
+def test_settings_that_were_lost_are_not_replaced_by_those_of_a_source_added_anew(lake: Lake) -> None:
+    """Somebody who lost the database may add the source again, before it comes to mind to restore it."""
+    before = lake.connection.settings
+    again = lost(lake.workspace)
+    again.connections.add_source("web", source_id="src1")
+    again.connections.change("web", {"date_partition": "day"})
+    restore(again, "default")
+    assert again.connections.get("web").settings == before
+
+
 def test_what_another_workspace_wrote_is_left_alone(lake: Lake) -> None:
     again = lost(lake.workspace)
     config = again.folder / CONFIG
@@ -357,6 +421,11 @@ def test_what_another_workspace_wrote_is_left_alone(lake: Lake) -> None:
     other = Workspace.open(again.folder)
     assert restore(other, "default") == []
     assert other.sources.all() == []
+    other.connections.add_source("mine", source_id="src1")
+    other.connections.add_source("app", source_id="src2")
+    note = json.loads((lake.root / "segment-data" / "connections" / "source=src1.json").read_text())
+    assert (note["slug"], note["settings"]["lookback_days"]) == ("web", 30)
+    assert (lake.root / "segment-data" / "connections" / "source=src2.json").exists()
 
 
 def older(lake: Lake) -> None:
@@ -415,7 +484,7 @@ def test_sources_whose_names_are_guessed_alike_are_both_given_back(tmp_path: Pat
 def test_a_run_whose_report_is_gone_is_carried_out_after_a_restore_and_not_undone(lake: Lake, form: str) -> None:
     lake.sync_of(track("A", "m8"))
     lake.run(jobs.replay(lake.connection, None, None))
-    expected = {table: lake.rows(table) for table in lake.tables()}
+    expected = lake.all_rows()
     last = lake.place.runs.latest(1)[0]
     assert last.report
     lake.place.storage.delete(report_path(lake.place.folders, last.report[0]))
@@ -429,9 +498,28 @@ def test_a_run_whose_report_is_gone_is_carried_out_after_a_restore_and_not_undon
     assert verify(copy.workspace, copy.connection, copy.runner) == []
 
 
+def test_partitions_that_a_run_of_before_forgot_stay_forgotten(tmp_path: Path) -> None:
+    """Its manifest named all partitions that a table had from then on."""
+    lake = Lake(tmp_path / "workspace", InProcess())
+    hours = [f"2026-11-15T{hour}:00:00Z" for hour in ("08", "09", "10")]
+    lake.sync_of(*(track("A", f"m{hour}", userId=f"u{hour}", receivedAt=hour) for hour in hours))
+    lake.workspace.suppressions.add([f"u{hours[1]}"])
+    lake.run(jobs.replay(lake.connection, None, None))
+    kept = lake.place.catalog.partitions("web", "track_a")
+    assert [hour for _, hour in kept] == ["08", "10"]
+    for path in (lake.root / "segment-data" / "commits").rglob("*.json"):
+        manifest = json.loads(path.read_text())
+        for change in manifest["tables"]:
+            change["anew"] = bool(change.pop("forgotten"))
+        path.write_text(json.dumps(manifest | {"version": 3}))
+    again = lost(lake.workspace)
+    restore(again, "default")
+    assert again.lake().catalog.partitions("web", "track_a") == kept
+
+
 def test_a_manifest_of_a_newer_version_is_refused_and_left_alone(lake: Lake) -> None:
     (path,) = (lake.root / "segment-data" / "commits").rglob("*.json")
-    text = path.read_text().replace('"version":3', '"version":4')
+    text = path.read_text().replace('"version":4', '"version":5')
     path.write_text(text)
     with pytest.raises(ConfigurationError, match="newer version of eventlake") as refused:
         restore(lost(lake.workspace), "default")

@@ -2,6 +2,7 @@
 
 import io
 import json
+import re
 import shutil
 from collections.abc import Callable
 from datetime import UTC, datetime
@@ -21,6 +22,9 @@ from eventlake.audit.repair import repair
 from eventlake.audit.restore import restore
 from eventlake.audit.verify import verify
 from eventlake.errors import InvalidSettingsError, NotFoundError
+from eventlake.events.instants import micros_of
+from eventlake.lake.rudderstack import RudderStackDialect
+from eventlake.query import query
 from eventlake.runners.spark import SparkRunner
 from eventlake.sync import jobs, requests
 from eventlake.sync.run import run
@@ -201,6 +205,7 @@ def test_folders_are_those_of_rudderstack_and_nothing_of_segment_is_there_but_th
     }
     assert sorted(path.name for path in (lake.root / "eventlake").iterdir()) == [
         "commits",
+        "connections",
         "index",
         "quarantine",
         "reports",
@@ -263,17 +268,20 @@ def test_the_namespace_is_named_after_the_source_as_theirs_is(tmp_path: Path) ->
     made, _ = place.connections.add_source("web-2", name="Web Shop v2")
     assert made.database == "web_shop_v_2"
     assert place.connections.change("web-2", {"namespace": "Mein Shop"}).database == "mein_shop"
+    long = "a very long name of a source " * 8
+    expected = ("a_very_long_name_of_a_source_" * 8)[:127]
+    assert place.connections.add_source("long", name=long)[0].database == expected
+    assert place.connections.change("web-2", {"namespace": f"x {long}"}).database == f"x_{expected}"[:127]
 
 
 @pytest.mark.parametrize(
     ("setting", "value", "problem"),
     [
         ("namespace", "pg_web", "does not begin with pg_"),
-        ("namespace", "x" * 65, "at most 64 characters"),
         ("time_window_layout", "YYYY/MM", "write the year as 2006"),
         ("time_window_layout", "event=2006", "event is the name of a column that tables have"),
         ("time_window_layout", "year=2006/01", "either every folder has a key or none has"),
-        ("skip_tracks_table", "perhaps", "valid boolean"),
+        ("skip_tracks_table", "perhaps", "must be true or false"),
         ("source_category", "x", "'event' or 'cloud'"),
         ("types", "total=decimal", "'decimal' is not a column type: use one of bigint, boolean, double"),
         ("types", "properties.total=double", "write it as in the lake"),
@@ -321,9 +329,19 @@ def test_a_lake_whose_dialect_was_changed_in_the_settings_file_is_refused(tmp_pa
     lake.sync_of(track("A", "m1"))
     config = lake.workspace.folder / CONFIG
     config.write_text(config.read_text().replace('dialect = "rudderstack"\n', ""))
-    with pytest.raises(InvalidSettingsError, match="is in the dialect rudderstack") as error:
-        Workspace.open(lake.workspace.folder).connections.all()
-    assert 'put dialect = "rudderstack" back' in error.value.fix
+    there, again = sorted(lake.root.rglob("*")), Workspace.open(lake.workspace.folder, SetClock())
+    web = again.connections.get("web")
+    attempts: list[Callable[[], object]] = [
+        lambda: run(again, jobs.sync(web), InProcess()),
+        lambda: run(again, jobs.replay(web, None, None), InProcess()),
+        lambda: verify(again, web, InProcess()),
+        lambda: query(again.lake(), "select 1"),
+    ]
+    for attempt in attempts:
+        with pytest.raises(InvalidSettingsError, match="is in the dialect rudderstack") as error:
+            attempt()
+        assert 'put dialect = "rudderstack" back' in error.value.fix
+    assert sorted(lake.root.rglob("*")) == there
 
 
 def test_the_raw_options_of_an_event_are_honoured(lake: Lake) -> None:
@@ -474,17 +492,23 @@ def test_a_database_that_is_lost_is_built_anew_from_the_lake(lake: Lake) -> None
 
 
 @pytest.mark.skipif(ON_POSTGRES, reason="copies an SQLite file")
-@pytest.mark.parametrize("job", ["sync", "replay"])
-def test_a_run_that_is_killed_at_any_change_is_made_good_by_the_next(tmp_path: Path, job: str) -> None:
+@pytest.mark.parametrize(
+    "step", [pytest.param(1, marks=pytest.mark.long, id="all"), pytest.param(7, id="every seventh")]
+)
+@pytest.mark.parametrize("job", ["sync", "replay", "rebuild"])
+def test_killed_at_any_change_readers_see_no_half_run_and_the_next_run_makes_it_good(
+    tmp_path: Path, job: str, step: int
+) -> None:
     def ready(name: str) -> Lake:
         lake = rudder(tmp_path / name)
         lake.sync_of(track("A", "m0", properties={"n": 1}), SIGN_UP)
         lake.put(track("A", "m1", properties={"n": "x"}), track("A", "m0"), track("B", "m3"), b"broken")
-        if job == "replay":
+        if job != "sync":
             lake.sync()
         return lake
 
     first = ready("first")
+    before = rows_but_times(first)
     first.workspace.close()
 
     def another(name: str) -> Lake:
@@ -493,20 +517,33 @@ def test_a_run_that_is_killed_at_any_change_is_made_good_by_the_next(tmp_path: P
         shutil.copytree(first.workspace.folder, tmp_path / name)
         return Lake(tmp_path / name, InProcess(), clock=SetClock("2026-11-15T13:00:00Z"))
 
-    def rows(lake: Lake) -> dict[str, Any]:
-        return {name: lake.query(f"select * exclude (uuid_ts) from web.{name} order by all") for name in lake.tables()}
-
     undisturbed = another("undisturbed")
     changes = killed_at(undisturbed.workspace.folder, job, -1).changes
-    expected = rows(undisturbed)
-    assert {"rudder_discards", "users", "tracks", "a", "b"} <= expected.keys()
-    for change in range(0, changes, 3):
+    after = rows_but_times(undisturbed)
+    assert {"rudder_discards", "users", "tracks", "a", "b"} <= after.keys()
+    for change in range(0, changes, step):
         lake = another(str(change))
         killed_at(lake.workspace.folder, job, change)
+        if job != "rebuild":  # while one goes on, a table may be there with the keys of both layouts
+            assert rows_but_times(lake) in (before, after), change  # columns may be there before their values
         lake.sync()
-        assert rows(lake) == expected, change
+        if job == "rebuild" and rows_but_times(lake) == before:  # killed before the commit: it never happened
+            killed_at(lake.workspace.folder, job, -1)
+        assert rows_but_times(lake) == after, change
         assert agrees(lake), change
         assert not lake.staged(), change
+
+
+def rows_but_times(lake: Lake) -> dict[str, Any]:
+    """All cells of all rows, without the time at which each was written."""
+    return {
+        table: sorted(
+            str(sorted((name, cell) for name, cell in row.items() if cell is not None and name != "uuid_ts"))
+            for row in rows
+        )
+        for table, rows in lake.all_rows().items()
+        if rows
+    }
 
 
 # Two dialects beside each other
@@ -567,6 +604,33 @@ def theirs(lake: Lake, table: str, **columns: Any) -> Path:
 
 
 @in_folders
+def test_files_of_both_give_the_same_instants_to_whoever_reads_them_as_the_page_says(
+    tmp_path: Path, spark: SparkRunner
+) -> None:
+    lake = rudder(tmp_path / "workspace", spark)
+    theirs(lake, "a", id="old")
+    lake.run(requests.adopt(lake.place, lake.connection))
+    lake.sync_of(track("A", "m1", receivedAt="2026-11-15T10:00:00Z"))
+    page = (Path(__file__).parent.parent / "docs" / "coming-from-rudderstack.md").read_text()
+    section = page.partition("## Settings side by side")[0].replace("FOLDER", f"{lake.root}/rudder-datalake/web/a")
+    sql, of_spark, of_arrow = re.findall(r"```(?:sql|python)\n(.+?)```", section, re.DOTALL)
+    expected = [("m1", micros_of(at("2026-11-15T10:00:00"))), ("old", micros_of(at("2026-10-01T09:00:00")))]
+    with duckdb.connect() as engine:
+        engine.execute("SET TimeZone = 'America/New_York'")
+        engine.execute(sql)
+        assert sorted((name, micros_of(time)) for name, time in engine.fetchall()) == expected
+    session = SparkSession.builder.getOrCreate().newSession()
+    session.conf.set("spark.sql.session.timeZone", "America/New_York")
+    found: dict[str, Any] = {"spark": session}
+    exec(of_spark, found)
+    rows = found["rows"].selectExpr("id", "unix_micros(received_at)").collect()
+    assert sorted(map(tuple, rows)) == expected
+    exec(of_arrow, found)
+    read = found["rows"].to_pylist()
+    assert sorted((row["id"], micros_of(row["received_at"])) for row in read) == expected
+
+
+@in_folders
 def test_tables_of_rudderstack_are_gone_on_with_in_their_types(lake: Lake) -> None:
     old = theirs(lake, "a", id="old", event="a", price=5, plan=True)
     theirs(lake, "a", id="older", event="a", ratio=0.5)
@@ -615,6 +679,40 @@ def test_what_cannot_be_gone_on_with_is_refused(lake: Lake) -> None:
     theirs(lake, "a", id="old")
     lake.sync_of(track("B", "m1"))
     refused("web has tables of its own already")
+
+
+@in_folders
+def test_what_a_connection_does_without_is_passed_over_when_the_rest_is_taken_over(lake: Lake) -> None:
+    theirs(lake, "a", id="old", price=5, tags=["x"])
+    odd = theirs(lake, "odd", id="old")
+    (lake.root / "rudder-datalake/web/odd/dt=2026-10-01").mkdir()
+    odd.rename(lake.root / "rudder-datalake/web/odd/dt=2026-10-01/1.parquet")
+
+    def refused() -> str:
+        with pytest.raises(InvalidSettingsError) as error:
+            requests.adopt(lake.place, lake.connection)
+        (select,) = re.findall(r"connection set web select=(\S+)`", error.value.fix)
+        return str(select)
+
+    lake.workspace.connections.change("web", {"select": refused()})
+    lake.workspace.connections.change("web", {"select": refused()})
+    assert lake.connection.settings.select == "-odd, -a:tags"
+    report = lake.run(requests.adopt(lake.place, lake.connection))
+    assert report[0]["notices"] == ["1 table with 3 columns taken over"]
+    lake.sync_of(track("A", "m1", properties={"price": 1, "tags": "y"}), track("Odd", "m2"))
+    assert lake.tables() == ["a", "tracks"]
+    assert "tags" not in lake.types("a")
+    assert agrees(lake)
+
+
+def test_folders_that_do_not_tell_the_name_of_their_table_are_not_taken_for_another() -> None:
+    dialect = RudderStackDialect("src1", "lake", "web")
+    for key in ("a", "a" * 200, "a" * 191 + "_20261115"):
+        assert dialect.key_at(dialect.location(key)) in (key, None)
+    assert dialect.key_at(dialect.location("order_20261115")) == "order_20261115"
+    assert dialect.key_at(dialect.location("a" * 300)) is None
+    assert dialect.key_at(f"{dialect.data_folder}/{'a' * 300}") is None
+    assert dialect.key_at("rudder-datalake/other/a") is None
 
 
 @pytest.mark.skipif(ON_POSTGRES, reason="deletes an SQLite file")

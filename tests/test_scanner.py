@@ -12,6 +12,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
+from eventlake.archive.whole import WholeArchive
 from eventlake.demo import events as demo
 from eventlake.demo.events import Recipe
 from eventlake.events import instants
@@ -47,7 +48,11 @@ class Reader:
     """A scanner, with a buffer for each table of events."""
 
     def __init__(
-        self, folder: Path, sizes: ScanSizes | None = None, known: dict[str, tuple[str, ...]] | None = None
+        self,
+        folder: Path,
+        sizes: ScanSizes | None = None,
+        known: dict[str, tuple[str, ...]] | None = None,
+        column_limit: int = 100,
     ) -> None:
         self.asked: list[tuple[str, str]] = []
         self.wanted: Any = lambda *_: None
@@ -56,6 +61,7 @@ class Reader:
         self._storage = LocalStorage(str(folder))
         asked = Asked(self._buffer_for, lambda buffer, received: self.wanted(buffer.route, received), DIALECT.received)
         self._scanner = Scanner(native(), asked, sizes or ScanSizes(places=100, names=50, columns=500))
+        self._column_limit = column_limit
         self.left: list[int] = []
         self.skipped: list[int] = []
 
@@ -65,7 +71,7 @@ class Reader:
         if reject_reason({"type": call, "event": name}):
             return None
         route = DIALECT.route(Sent(call, name))
-        columns = [TableColumns(known=self._known.get(key, ()), column_limit=100) for key in route]
+        columns = [TableColumns(known=self._known.get(key, ()), column_limit=self._column_limit) for key in route]
         return self._buffers.setdefault(route, RouteBuffer(route, columns))
 
     def __call__(self, *lines: bytes) -> dict[str, list[dict[str, Any]]]:
@@ -325,7 +331,7 @@ def staged(folder: Path, files: list[list[bytes]], sizes: StageSizes, scope: Sco
     context = StageContext(
         "run",
         storage,
-        storage,
+        WholeArchive(storage),
         SegmentDialect("s", "d"),
         {},
         column_limit=2000,

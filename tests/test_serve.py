@@ -1,5 +1,6 @@
 """`eventlake serve` as people run it: one command, several processes, a browser's way in."""
 
+import gzip
 import json
 import os
 import re
@@ -8,6 +9,7 @@ import socket
 import subprocess
 import sys
 import time
+import urllib.error
 import urllib.request
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -17,6 +19,7 @@ import psutil  # type: ignore[import-untyped]
 import pytest
 
 from collectors import PROGRAM
+from eventlake.archive.layout import raw_files
 from eventlake.control.people import Scope
 from eventlake.library import Workspace
 from servers import free_ports
@@ -113,6 +116,10 @@ def test_events_that_are_sent_become_rows_by_themselves_whatever_is_killed(place
 
         before = serving.parts()
         assert set(before) == {"collect", "schedule", "console"}
+        (java,) = [one for one in psutil.Process(before["schedule"]).children() if "java" in one.name()]
+        mine = os.nice(0)
+        nice = [psutil.Process(before[part]).nice() for part in ("collect", "schedule")]
+        assert [*nice, java.nice()] == [mine, mine + 10, 19]  # what apps send cannot wait, leases hardly, rows can
         for pid in before.values():
             os.kill(pid, signal.SIGKILL)
         again = serving.wait_for(lambda: len(found := serving.parts()) == 3 and found)
@@ -143,6 +150,26 @@ def test_parts_end_when_the_supervisor_is_killed(place: Workspace) -> None:
     while any(psutil.pid_exists(pid) for pid in parts.values()):
         assert time.monotonic() < deadline
         time.sleep(0.1)
+
+
+def test_the_collector_gets_its_options(place: Workspace) -> None:
+    _, key = place.connections.add_source("web")
+    options = ("--strict", "--trusted-proxies", "1", "--requests-per-second", "500")
+    serving = Serving(place.folder, "--no-schedule", "--no-console", *options)
+    try:
+        serving.wait_for(lambda: "Collecting on" in serving.said)
+        direct = {"userId": "u", "context": {"direct": True}}  # from a client itself, whose address is kept
+        body = json.dumps({"writeKey": key, "type": "page", **direct}).encode()
+        address, proxied = f"http://127.0.0.1:{serving.collector}/v1/page", {"X-Forwarded-For": "203.0.113.9"}
+        with urllib.request.urlopen(urllib.request.Request(address, body, proxied), timeout=10) as answer:
+            assert answer.status == 200
+        nobody = json.dumps({"writeKey": key, "type": "page"}).encode()
+        with pytest.raises(urllib.error.HTTPError, match="400"):
+            urllib.request.urlopen(urllib.request.Request(address, nobody), timeout=10)
+    finally:
+        assert serving.stop() == 0
+    (file,) = raw_files(place.archive, place.sources.get("web").id)
+    assert json.loads(gzip.decompress(place.archive.read(file.path)))["context"]["ip"] == "203.0.113.9"
 
 
 @pytest.mark.parametrize(

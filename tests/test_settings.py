@@ -15,15 +15,15 @@ from eventlake.workspace import CONFIG, Workspace
     ("setting", "value", "told"),
     [
         ("date_partition", "hourly", "day_hour"),
-        ("database", "1web", "pattern"),
-        ("database", "Web Shop", "pattern"),
-        ("table_prefix", "_x", "pattern"),
+        ("database", "1web", "begins with a letter"),
+        ("database", "Web Shop", "begins with a letter"),
+        ("table_prefix", "_x", "begins with a letter"),
         ("table_naming", "camel", "prefixed"),
-        ("lookback_days", "0", "greater than or equal to 1"),
+        ("lookback_days", "0", "must be at least 1"),
         ("lookback_days", "week", "unlimited"),
-        ("column_limit", "5", "greater than or equal to 20"),
-        ("rescue_rounded", "perhaps", "boolean"),
-        ("partition_by_slug", "2", "boolean"),
+        ("column_limit", "5", "must be at least 20"),
+        ("rescue_rounded", "perhaps", "must be true or false"),
+        ("partition_by_slug", "2", "must be true or false"),
     ],
 )
 def test_a_wrong_value_is_refused_with_what_is_allowed(lake: Lake, setting: str, value: str, told: str) -> None:

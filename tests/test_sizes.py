@@ -12,10 +12,10 @@ from typing import Any, NamedTuple
 import pyarrow.parquet as pq
 import pytest
 import sqlalchemy as sa
-from hypothesis import example, given, settings
+from hypothesis import example, given
 from hypothesis import strategies as st
 
-from conftest import RECEIVED, InProcess, Lake, track
+from conftest import RECEIVED, InProcess, Lake, of_lakes, track
 from eventlake.archive.reader import ReadSizes
 from eventlake.audit.verify import verify
 from eventlake.control import database
@@ -70,6 +70,8 @@ def small_sizes(draw: st.DrawFn) -> Sizes:
         ),
         PublishSizes(
             rows_at_once=draw(few),
+            bytes_at_once=draw(st.integers(1, 2000)),
+            bytes_fetched_at_once=draw(st.integers(1, 2000)),
             cells_at_once=draw(some),
             carried_at_once=draw(few),
             files=FileSizes(
@@ -95,7 +97,7 @@ def outcome(lake: Lake, reports: list[list[dict[str, Any]]]) -> Outcome:
     names = ("path", "lines", "loaded", "duplicates", "quarantined", "checksum", "digest", "first_received")
     quarantine = "select raw_file, line, reason, detail, size, content from __segment_datalake.quarantine order by all"
     return Outcome(
-        {table: sorted(repr(sorted(_cells(row))) for row in lake.rows(table)) for table in lake.tables()},
+        {table: sorted(repr(sorted(_cells(row))) for row in rows) for table, rows in lake.all_rows().items()},
         {table: list(lake.types(table).items()) for table in lake.tables()},
         index_of(lake),
         [tuple(getattr(file, name) for name in names) for _, file in sorted(ledger.raw_files(source).items())],
@@ -121,10 +123,11 @@ def index_of(lake: Lake) -> Counter[tuple[int, ...]]:
 
 
 @contextmanager
-def new_lake(sizes: Sizes) -> Iterator[Lake]:
+def new_lake(sizes: Sizes, dialect: str) -> Iterator[Lake]:
     folder = Path(tempfile.mkdtemp(prefix="eventlake-sizes-"))
+    settings = f'[lake]\nroot = "lake"\ndialect = "{dialect}"\n'
     try:
-        yield Lake(folder / "workspace", InProcess(), sizes=sizes)
+        yield Lake(folder / "workspace", InProcess(), sizes=sizes, settings=settings)
     finally:
         shutil.rmtree(folder)
 
@@ -157,14 +160,15 @@ MANY_DIGITS = b'{"type":"track","event":"Seen","messageId":"a","timestamp":%s,"r
 )
 
 
-@settings(max_examples=settings().max_examples // 2)
-@given(FILES, small_sizes())
-@example([[PLAIN], [MANY_DIGITS]], Sizes())
-def test_a_lake_is_the_same_at_any_size_of_anything(files: list[list[bytes]], sizes: Sizes) -> None:
+@of_lakes
+@given(FILES, small_sizes(), st.sampled_from(["segment", "rudderstack"]))
+@example([[PLAIN], [MANY_DIGITS]], Sizes(), "segment")
+@example([[PLAIN], [MANY_DIGITS]], Sizes(), "rudderstack")
+def test_a_lake_is_the_same_at_any_size_of_anything(files: list[list[bytes]], sizes: Sizes, dialect: str) -> None:
     """Two syncs, the second of which meets copies and columns, and a replay that lacks a raw file."""
 
     def loaded(at: Sizes) -> list[Outcome]:
-        with new_lake(at) as lake:
+        with new_lake(at, dialect) as lake:
             for lines in files[:-1]:
                 lost = lake.put(*lines)
             first = lake.sync()

@@ -78,6 +78,8 @@ class Dies:
     def parallelism(self):
         return self.spark.parallelism
 
+    where = {}
+
     def run(self, function, context, tasks, progress=None):
         java = pyspark.SparkContext._gateway.proc.pid
 

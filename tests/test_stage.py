@@ -15,6 +15,7 @@ import pytest
 
 import staged_rows
 from eventlake.archive.reader import ReadSizes
+from eventlake.archive.whole import WholeArchive
 from eventlake.events import instants
 from eventlake.lake import ids
 from eventlake.lake.layout import HOUR
@@ -62,7 +63,9 @@ def staged(storage: LocalStorage, files: dict[int, bytes], sizes: StageSizes = O
     for number, content in files.items():
         storage.write(raw_file(number).path, content)
     given: dict[str, Any] = {"known_columns": {}, "column_limit": 100, "table_limit": 100, **more}
-    context = StageContext("segment-stage/run", storage, storage, SegmentDialect("src", "web"), sizes=sizes, **given)
+    context = StageContext(
+        "segment-stage/run", storage, WholeArchive(storage), SegmentDialect("src", "web"), sizes=sizes, **given
+    )
     return stage(context, [raw_file(number) for number in files])
 
 
@@ -285,7 +288,9 @@ def test_as_much_is_kept_of_bad_lines_as_is_set(storage: LocalStorage) -> None:
 
 def test_every_attempt_writes_files_of_its_own(storage: LocalStorage) -> None:
     storage.write(raw_file(0).path, of_lines(line(1), b"bad"))
-    context = StageContext("segment-stage/run", storage, storage, SegmentDialect("src", "web"), {}, 100, 100)
+    context = StageContext(
+        "segment-stage/run", storage, WholeArchive(storage), SegmentDialect("src", "web"), {}, 100, 100
+    )
     first, second = (stage(context, [raw_file(0)]) for _ in range(2))
     assert rows_of(storage, first, "track_a") == rows_of(storage, second, "track_a")
     paths = {path for result in (first, second) for path in (result.quarantine, result.id_segments[0].path)}

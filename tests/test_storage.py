@@ -25,23 +25,32 @@ from eventlake.runners.spark import SparkRunner
 from eventlake.storage.adls import AzureStorage
 from eventlake.storage.base import MOST_BYTES_UNDER_WAY, Part, Storage
 from eventlake.storage.local import LocalStorage
+from eventlake.storage.objects import ObjectStorage
 from eventlake.storage.s3 import S3Options, S3Storage
 from eventlake.sync import jobs
 from servers import AzureServer, S3Server, free_ports
+from stand_in_gcs import Google
+from stand_in_gcs import gcs as gcs  # noqa: PLC0414 - a fixture
 from test_crash import filled, state
 
 
-@pytest.fixture(params=["local", "s3", "s3 without a prefix", "azure", "azure without a prefix"])
+@pytest.fixture(
+    params=["local", *(kind + more for kind in ("s3", "azure", "gcs") for more in ("", " without a prefix"))]
+)
 def storage(request: pytest.FixtureRequest, tmp_path: Path) -> Storage:
     if request.param == "local":
         return LocalStorage(str(tmp_path / "lake"))
-    kind = request.param.partition(" ")[0]
-    server = request.getfixturevalue(kind)
-    name, prefix = new_bucket(server), "" if "without" in request.param else "/some/prefix"
+    server = request.getfixturevalue(request.param.partition(" ")[0])
+    return stored_in(server, "" if "without" in request.param else "/some/prefix")
+
+
+def stored_in(server: S3Server | AzureServer | Google, prefix: str) -> ObjectStorage:
+    if isinstance(server, Google):
+        return server.storage(prefix)
+    name = new_bucket(server)
     if isinstance(server, AzureServer):
-        return AzureStorage(
-            server.root(name) + prefix, AzureOptions(server.endpoint, account_key=SecretStr(server.key))
-        )
+        key = SecretStr(server.key)
+        return AzureStorage(server.root(name) + prefix, AzureOptions(server.endpoint, account_key=key))
     return S3Storage(f"s3://{name}{prefix}", S3Options(server.endpoint, path_style=True))
 
 
@@ -269,31 +278,36 @@ def test_what_cannot_be_an_address_is_a_wrong_setting(s3: S3Server, root: str, e
         S3Storage(root, S3Options(endpoint or s3.endpoint, path_style=True)).read("a")
 
 
-def test_more_files_than_fit_on_a_page_are_listed_and_deleted(s3: S3Server, bucket: str) -> None:
-    storage = S3Storage(f"s3://{bucket}", S3Options(s3.endpoint, path_style=True))
+@pytest.fixture(params=["s3", "azure", "gcs"])
+def far(request: pytest.FixtureRequest) -> ObjectStorage:
+    """A storage in an object store."""
+    return stored_in(request.getfixturevalue(request.param), "/lake")
+
+
+def test_more_files_than_fit_on_a_page_are_listed_and_deleted(far: ObjectStorage) -> None:
     with ThreadPoolExecutor(16) as pool:
-        list(pool.map(lambda n: storage.write(f"many/{n:05}", b""), range(1100)))
-    assert [file.path for file in storage.files("many")] == [f"many/{n:05}" for n in range(1100)]
-    storage.delete_folder("many")
-    assert not list(storage.files("many"))
+        list(pool.map(lambda n: far.write(f"many/{n:05}", b""), range(1100)))
+    assert [file.path for file in far.files("many")] == [f"many/{n:05}" for n in range(1100)]
+    far.delete_folder("many")
+    assert not list(far.files("many"))
 
 
-def test_many_folders_are_listed_at_once_and_in_order(s3: S3Server, bucket: str) -> None:
-    storage = S3Storage(f"s3://{bucket}/lake", S3Options(s3.endpoint, path_style=True))
+def test_many_folders_are_listed_at_once_and_in_order(far: ObjectStorage) -> None:
     paths = sorted(
         [f"raw/src/{day}/{hour}/{n}" for day in range(7) for hour in range(5) for n in range(32)]
         + ["raw/src/first", "raw/src/3-between", "raw/src/3/between", "raw/zz/last"]
     )
     with ThreadPoolExecutor(16) as pool:
-        list(pool.map(lambda path: storage.write(path, b""), paths))
+        list(pool.map(lambda path: far.write(path, b""), paths))
     assert len(paths) > 1000  # more than a page
-    assert [file.path for file in storage.files("raw")] == paths
+    assert [file.path for file in far.files("raw")] == paths
 
 
-def test_a_server_that_does_not_answer_is_worth_another_attempt(s3: S3Server) -> None:
+def test_a_server_that_does_not_answer_is_worth_another_attempt(far: ObjectStorage) -> None:
     (port,) = free_ports(1)
+    away = type(far)(far.root, far.options._replace(endpoint=f"http://127.0.0.1:{port}/x"), timeout=20)
     with pytest.raises(TransientError):
-        S3Storage("s3://bucket", S3Options(f"http://127.0.0.1:{port}", path_style=True), timeout=20).write("a", b"")
+        away.write("a", b"")
 
 
 # A whole lake in a bucket

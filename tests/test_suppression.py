@@ -1,10 +1,13 @@
 """People who must not be in the lake: what is collected, loaded, replayed and told of them."""
 
 import json
+import os
 import re
 import subprocess
+import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -15,12 +18,15 @@ from hypothesis import strategies as st
 
 from collectors import PROGRAM, Collector
 from conftest import ON_POSTGRES, InProcess, Lake, SetClock, track
+from consoles import Program
 from crash_job import killed_at
+from eventlake.archive.reader import ReadSizes
 from eventlake.audit.repair import repair
 from eventlake.audit.restore import restore
 from eventlake.audit.verify import verify
 from eventlake.collector.options import Spool
 from eventlake.collector.suppressing import Suppressing
+from eventlake.control.regulations import Regulations, RegulationType, SubjectType
 from eventlake.control.suppressions import keys_of
 from eventlake.errors import InvalidSettingsError
 from eventlake.events.suppression import ANONYMOUS_ID, USER_ID, Subjects, Suppressed, check_of, subject_hash, text_at
@@ -29,7 +35,6 @@ from eventlake.sync import jobs
 from eventlake.sync.work import Sizes
 from eventlake.tasks.staged import StageSizes
 from eventlake.workspace import Workspace
-from test_api import Program
 from test_crash import filled, seen_by_queries, state
 
 
@@ -119,7 +124,19 @@ def test_a_source_has_those_of_all_sources_and_its_own(lake: Lake) -> None:
     assert found.of_source("src1").hides({"userId": "everywhere"})
 
 
+def test_a_path_is_one_however_it_is_written(lake: Lake) -> None:
+    found = lake.workspace.suppressions
+    found.add(["a@b.c"], "traits.email")
+    found.add(["d@e.f"], r"traits.\email")
+    hidden = found.of_source("src1")
+    assert [hidden.hides({"traits": {"email": mail}}) for mail in ("a@b.c", "d@e.f")] == [True, True]
+    assert found.sources_of("a@b.c", r"tr\aits.email") == [""]
+    assert found.remove(["a@b.c"], r"traits.e\mail") == 1
+
+
 # Syncs
+
+QUARANTINE = "__segment_datalake.quarantine"
 
 
 def event(message_id: str, user: Any, hour: int = 10, name: str = "A", **more: Any) -> dict[str, Any]:
@@ -164,10 +181,37 @@ def test_events_of_suppressed_people_are_counted_and_not_loaded(hidden_lake: Lak
     assert messages(lake) == ["m1", "m6", "m8"]
     assert (books["lines"], books["loaded"], books["suppressed"], books["quarantined"]) == (13, 3, 8, 2)
     assert agrees(lake)
-    (quarantined,) = lake.query(
-        "select count(*) as n from __segment_datalake.quarantine where decode(content) like '%bob%'"
+    (quarantined,) = lake.query(f"select count(*) as n from {QUARANTINE} where decode(content) like '%bob%'")
+    assert quarantined["n"] == 0
+    kept = {row["reason"]: (row["content"], row["size"]) for row in lake.query(f"select * from {QUARANTINE}")}
+    assert kept.pop("not_json") == (b"", 15), "what is no JSON tells nobody whose it is"
+    assert [json.loads(content) for content, _ in kept.values()] == [{"userId": "ann"}]
+
+
+def test_unreadable_lines_are_kept_where_nobody_is_suppressed(lake: Lake) -> None:
+    lake.workspace.suppressions.add(["bob"], source_id="another")
+    lake.sync_of(b"no json")
+    assert [row["content"] for row in lake.query(f"select * from {QUARANTINE}")] == [b"no json"]
+    lake.workspace.suppressions.add(["bob"])
+    lake.sync_of(b'["bob"]')
+    assert {row["content"] for row in lake.query(f"select * from {QUARANTINE}")} == {b"", b"no json"}
+
+
+def test_who_is_named_by_a_key_that_came_twice_is_known(hidden_lake: Lake) -> None:
+    lake = hidden_lake
+    lake.workspace.suppressions.add(["bob"])
+    lake.workspace.suppressions.add(["b@example.com"], "traits.email")
+    twice = json.dumps(event("m1", "ann")).replace('"userId": "ann"', '"userId": "ann", "userId": "bob"')
+    within = json.dumps(event("m2", "ann", traits={})).replace("{}", '{}, "traits": {"email": "b@example.com"}')
+    other = json.dumps(event("m3", "ann")).replace('"userId": "ann"', '"userId": "ann", "userId": "eve"')
+    number = json.dumps(event("m4", "ann")).replace('"userId": "ann"', f'"userId": "ann", "userId": {"7" * 5000}')
+    inner = json.dumps(event("m5", "ann", properties={})).replace(
+        '"properties": {}', '"traits": 1, "traits": {"email": "b@example.com", "email": "c@example.com"}'
     )
-    assert quarantined["n"] == 1  # what is no JSON tells nobody whose it is
+    assert inner.count("email") == 2
+    report = lake.sync_of(*(line.encode() for line in (twice, within, other, number, inner)))
+    assert report[0]["books"]["suppressed"] == 3
+    assert messages(lake) == ["m3", "m4"]
 
 
 def test_no_id_is_left_in_the_lake(hidden_lake: Lake) -> None:
@@ -268,7 +312,12 @@ def test_who_is_in_no_raw_file_any_more_stays_in_the_lake(lake: Lake) -> None:
     assert messages(lake) == ["m1"]
 
 
-def test_a_raw_file_that_broke_takes_nobody_out(lake: Lake) -> None:
+TINY = StageSizes(read=ReadSizes(block=4096), bytes_at_once=4096)  # so that lines are read before a file breaks off
+
+
+@pytest.mark.parametrize("sizes", [StageSizes(), TINY], ids=["large", "tiny"])
+def test_a_raw_file_that_broke_takes_nobody_out(lake: Lake, sizes: StageSizes) -> None:
+    lake.sizes = Sizes(stage=replace(sizes, at_once=lake.sizes.stage.at_once))
     raw = lake.put(*(event(f"m{number}", "bob") for number in range(2000)))
     lake.sync()
     whole = raw.read_bytes()
@@ -324,7 +373,7 @@ def suppressed_by(collector: Collector) -> int:
 
 
 def test_the_collector_keeps_nothing_of_who_is_suppressed_while_it_runs(tmp_path: Path) -> None:
-    with Collector(tmp_path, "--workers", "1") as collector:
+    with Collector(tmp_path) as collector:
         place = Workspace.open(tmp_path)
 
         def send(number: int, **of: Any) -> None:
@@ -334,7 +383,7 @@ def test_the_collector_keeps_nothing_of_who_is_suppressed_while_it_runs(tmp_path
         send(0)
         place.suppressions.add(["bob-x"])
         place.suppressions.add(["b@example.com"], "context.traits.email", "src1")
-        number, deadline = 1, time.monotonic() + 20
+        number, deadline = 1, time.monotonic() + 20  # it takes two seconds at most where nothing else runs
         while suppressed_by(collector) < 1:
             assert time.monotonic() < deadline
             send(number)
@@ -352,13 +401,16 @@ def test_the_collector_keeps_nothing_of_who_is_suppressed_while_it_runs(tmp_path
                 "batch": [{"type": "track", "event": "A", "messageId": "m1005", "userId": "ann"}],
             },
         )
+        twice = b'{"batch":[{"type":"track","event":"A","messageId":"m1007","userId":"ann","userId":"bob-x"}]}'
+        assert collector.post("/v1/batch", twice).json == {"success": True}
         send(1006, userId="ann")
-        assert suppressed_by(collector) == before + 4
+        assert suppressed_by(collector) == before + 5
         place.sources.enable("web", False)
         wait = time.monotonic() + 20
         while not any(b"source_disabled" in file.read_bytes() for file in tmp_path.rglob("*") if file.is_file()):
             assert time.monotonic() < wait
             send(2000)
+            collector.post("/v1/batch", twice.replace(b"m1007", b"m2001"))
             time.sleep(0.1)
         rejects = b"".join(file.read_bytes() for file in Spool(tmp_path).rejects.rglob("*") if file.is_file())
         place.sources.enable("web", True)
@@ -370,7 +422,7 @@ def test_the_collector_keeps_nothing_of_who_is_suppressed_while_it_runs(tmp_path
         collector.stop()
     archived = {sent["messageId"] for sent in collector.archived()}
     assert {"m0", "m1006", "m3000"} <= archived
-    assert archived.isdisjoint({"m1001", "m1002", "m1003", "m1004", "m1005", "m2000"})
+    assert archived.isdisjoint({"m1001", "m1002", "m1003", "m1004", "m1005", "m1007", "m2000", "m2001"})
     assert b"m1003" in rejects
     assert b"source_disabled" in rejects
     assert b"bob-x" not in rejects
@@ -408,6 +460,76 @@ def test_who_is_written_down_with_an_earlier_time_is_noticed(lake: Lake, clock: 
     listed.add(["earlier"])
     following.look()
     assert following.hides("src1")({"userId": "earlier"})
+
+
+def rows_read(place: Workspace, done: Callable[[], None]) -> int:
+    """How many rows the queries of something have."""
+    asked: list[tuple[str, Any]] = []
+
+    def note(_: Any, __: Any, statement: str, parameters: Any, *___: Any) -> None:
+        asked.append((statement, parameters))
+
+    sa.event.listen(place.engine, "before_cursor_execute", note)
+    done()
+    sa.event.remove(place.engine, "before_cursor_execute", note)
+    with place.engine.connect() as connection:
+        counts = [
+            connection.exec_driver_sql(f"select count(*) from ({statement}) as asked", parameters).scalar_one()
+            for statement, parameters in asked
+        ]
+    assert counts
+    return sum(counts)
+
+
+def test_after_a_list_was_imported_who_is_added_is_known_as_fast_as_before(lake: Lake) -> None:
+    listed = lake.workspace.suppressions
+    listed.add(["first"])
+    following = Suppressing(listed)
+    assert listed.add(f"u{number}" for number in range(200_000)) == 200_000
+    following.look()
+    listed.add(["later"])
+    assert rows_read(lake.workspace, following.look) < 10
+    assert rows_read(lake.workspace, following.look) < 10
+    hides = following.hides("src1")
+    assert [hides({"userId": name}) for name in ("first", "u0", "u199999", "later", "u200000")] == [
+        *([True] * 4),
+        False,
+    ]
+
+
+def test_a_list_that_comes_slowly_holds_nobody_up(lake: Lake) -> None:
+    listed, seen = lake.workspace.suppressions, []
+
+    def slowly() -> Iterator[str]:
+        for number in range(120_000):
+            if number % 20_000 == 0:
+                seen.append(listed.add([f"by another {number}"]))  # which waits for whoever writes
+            yield f"u{number % 110_000}"
+
+    assert listed.add(slowly()) == 110_000
+    assert seen == [1] * 6
+    assert listed.count() == 110_006
+    assert listed.of_source("src1").hides({"userId": "u109999"})
+
+
+def test_others_write_while_a_long_list_is_written(lake: Lake) -> None:
+    listed, at = lake.workspace.suppressions, []
+    writing = threading.Thread(target=lambda: at.append(listed.add(f"u{number}" for number in range(150_000))))
+    other = Workspace.open(lake.workspace.folder)
+    writing.start()
+    while listed.version() < 3:
+        assert writing.is_alive()
+    other.sources.enable("web", False)
+    assert writing.is_alive(), "it had to wait until all was written"
+    writing.join()
+    assert at == [150_000]
+
+
+def test_nobody_is_added_by_a_long_list_that_is_wrong_at_its_end(lake: Lake) -> None:
+    listed = lake.workspace.suppressions
+    with pytest.raises(InvalidSettingsError, match="empty"):
+        listed.add([*(f"u{number}" for number in range(150_000)), ""])
+    assert (listed.count(), listed.version()) == (0, 0)
 
 
 def test_a_database_that_is_away_lets_nobody_in_who_was_kept_out(lake: Lake) -> None:
@@ -455,6 +577,26 @@ def test_the_list_on_the_command_line(tmp_path: Path) -> None:
     assert len(json.loads(run_cli(tmp_path, "list", "--json"))) == 3
 
 
+@pytest.mark.long
+@pytest.mark.timeout(900)
+def test_two_million_lines_are_imported_in_little_memory(tmp_path: Path) -> None:
+    place = Workspace.create(tmp_path)
+    names = tmp_path / "list.txt"
+    with names.open("w") as lines:
+        lines.writelines(f"{'' if number % 5 else 'u'}{number % 1_500_000}\n\n" for number in range(2_000_000))
+    process = subprocess.Popen([PROGRAM, "-C", tmp_path, "suppress", "import", names])
+    _, status, used = os.wait4(process.pid, 0)
+    process.returncode = os.waitstatus_to_exitcode(status)
+    assert process.returncode == 0
+    assert place.suppressions.count() == 1_500_000
+    assert used.ru_maxrss < 700_000, "kilobytes, of which the program itself takes some 200,000"
+    assert used.ru_utime + used.ru_stime < 240, "seconds"
+    before = time.process_time()
+    following = Suppressing(place.suppressions)
+    assert time.process_time() - before < 20, "seconds"
+    assert following.hides("src1")({"userId": "1499999"})
+
+
 # The HTTP API
 
 
@@ -499,6 +641,15 @@ def test_regulations_as_segment_has_them(tmp_path: Path) -> None:
     told = json.dumps([entry._asdict() for entry in place.audit_log.latest()])
     assert "suppress_only" in told
     assert "u1" not in re.findall(r"\w+", told)
+
+
+def test_a_regulation_that_cannot_be_noted_suppresses_nobody(lake: Lake) -> None:
+    with lake.workspace.engine.begin() as connection:
+        connection.execute(sa.text("drop table regulations"))
+    regulations = Regulations(lake.workspace.engine, lake.workspace.clock.now)
+    with pytest.raises(sa.exc.DBAPIError):
+        regulations.ask(RegulationType.SUPPRESS_ONLY, SubjectType.USER_ID, ["bob"], "", "me")
+    assert (lake.workspace.suppressions.count(), lake.workspace.suppressions.version()) == (0, 0)
 
 
 @pytest.mark.skipif(ON_POSTGRES, reason="it removes the file with the database")

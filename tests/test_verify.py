@@ -89,7 +89,7 @@ def test_what_is_not_of_the_source_and_what_did_not_finish_makes_no_findings(ful
     place.storage.write("segment-data/commits/source=src9/1.json", json.dumps(told).encode())
     full.sync_of(b"not an event")
     head = report.RunHead("test", "src1", place.runs.start("src1", "sync", 0), "web", 0)
-    save_failure(place, head.run_id, report.failed(head, 0, "no space", "no_space"))
+    save_failure(place, head.run_id, report.failed(head, 0, "no space", "no_space", "make room"))
     place.runs.start("src1", "sync", 0)
     with place.leases.held("src2"):
         assert found(full) == []

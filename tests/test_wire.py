@@ -18,6 +18,7 @@ import eventlake
 from altered_segments import NO_SEGMENTS
 from conftest import InProcess, Lake, SetClock, track
 from counted import counts
+from eventlake.archive.whole import WholeArchive
 from eventlake.audit.repair import repair
 from eventlake.audit.verify import verify
 from eventlake.aws.session import AwsOptions
@@ -145,25 +146,26 @@ def test_every_step_travels_with_all_that_goes_in_and_comes_out(tmp_path: Path) 
 
 def test_no_credentials_and_no_role_travel_with_the_storage(tmp_path: Path) -> None:
     options = S3Options("http://x", aws=AwsOptions("eu-west-1", "arn:aws:iam::123456789012:role/job", "external"))
-    context = ExamineContext(S3Storage("s3://bucket/lake", options), S3Storage("s3://archive", options), DIALECT)
+    archive = WholeArchive(S3Storage("s3://archive", options), (S3Storage("s3://theirs/logs", options),))
+    context = ExamineContext(S3Storage("s3://bucket/lake", options), archive, DIALECT)
     content = wire.encoded_request(Request(STEPS["examine_raw"], context, [["segment-logs/a"]]))
     assert json.loads(content)["context"] == {
         "storage": "s3://bucket/lake",
-        "archive": "s3://archive",
+        "archive": {"own": "s3://archive", "annexes": ["s3://theirs/logs"]},
         "dialect": json.loads(wire.encoded(DIALECT)),
     }
     there = [
-        S3Storage(root, S3Options("http://x")) for root in ("s3://bucket/lake", "s3://archive")
+        S3Storage(root, S3Options("http://x")) for root in ("s3://bucket/lake", "s3://archive", "s3://theirs/logs")
     ]  # the driver's own
     decoded = wire.decoded_request(content, STEPS, there, "request-1").context
-    assert [decoded.storage, decoded.archive] == there
+    assert [decoded.storage, decoded.archive.own, *decoded.archive.annexes] == there
 
 
 def test_a_request_for_another_lake_is_refused(mailbox: Mailbox, tmp_path: Path) -> None:
     """The driver works for the lake that it was submitted for, whatever a request says."""
     other = LocalStorage(str(tmp_path / "other"))
     Mailbox(LocalStorage(str(tmp_path)), "segment-stage/1", STEPS).ask(
-        1, Request(STEPS["examine_raw"], ExamineContext(other, other, DIALECT), [["a"]])
+        1, Request(STEPS["examine_raw"], ExamineContext(other, WholeArchive(other), DIALECT), [["a"]])
     )
     with pytest.raises(InternalError, match="the lake is in"):
         mailbox.request(1)
@@ -357,7 +359,7 @@ OUTSIDE = [
 
 
 def test_what_stage_tasks_really_return_is_accepted() -> None:
-    context = StageContext(HERE, STORAGE, STORAGE, DIALECT, {}, 10, 10)
+    context = StageContext(HERE, STORAGE, WholeArchive(STORAGE), DIALECT, {}, 10, 10)
     assert answers.stage(context, RAW, staged()) is None
     assert answers.stage(context, RAW, staged(quarantine=None, tables=packed({}), news={}, id_segments=[])) is None
 
@@ -393,7 +395,7 @@ STAGE_LIES = [
 
 @pytest.mark.parametrize("result", STAGE_LIES)
 def test_a_stage_result_that_lies_is_noticed(result: StageResult) -> None:
-    assert answers.stage(StageContext(HERE, STORAGE, STORAGE, DIALECT, {}, 10, 10), RAW, result)
+    assert answers.stage(StageContext(HERE, STORAGE, WholeArchive(STORAGE), DIALECT, {}, 10, 10), RAW, result)
 
 
 def test_a_part_of_the_index_that_was_made_anew_elsewhere_is_held_against_what_was_asked() -> None:
@@ -528,7 +530,7 @@ def test_a_publish_result_that_lies_is_noticed(result: list[Published]) -> None:
     assert answers.publish(PUBLISH, [SHARE], result)
 
 
-INSPECT = ExamineContext(STORAGE, STORAGE, DIALECT)
+INSPECT = ExamineContext(STORAGE, WholeArchive(STORAGE), DIALECT)
 
 
 class Inspected(NamedTuple):
