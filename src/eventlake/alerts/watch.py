@@ -35,18 +35,18 @@ class _Wish(NamedTuple):
 
 
 class Watch:
-    def __init__(self, place: Workspace) -> None:
-        self._place = place
-        self._alerts: Alerts = place.alerts
-        self._looked_until = place.clock.now() - _LOOK_BACK
+    def __init__(self, workspace: Workspace) -> None:
+        self._workspace = workspace
+        self._alerts: Alerts = workspace.alerts
+        self._looked_until = workspace.clock.now() - _LOOK_BACK
         self._seen: set[str] = set()  # runs that were looked at, as far back as looks go
         self._day_told: int | None = None
         self._compared: dict[Key, int] = {}  # until when what came was compared with the week before
 
     def look(self) -> int:
         """Note what is to be told; how many things that were."""
-        now = self._place.clock.now()
-        connections = {(one.source.id, one.lake): one for one in self._place.connections.all() if one.enabled}
+        now = self._workspace.clock.now()
+        connections = {(one.source.id, one.lake): one for one in self._workspace.connections.all() if one.enabled}
         names = {key: one.name for key, one in connections.items()}
         wishes = [_Wish(kind, None, CONSOLE, kind.threshold or 0) for kind in Kind]
         wishes += [_wish(one) for one in self._alerts.subscriptions()]
@@ -68,12 +68,12 @@ class Watch:
         while (claimed := self._alerts.claim()) is not None:
             alert, delivery = claimed
             attempts += 1
-            channel = self._place.settings.channels.get(delivery.channel)
+            channel = self._workspace.settings.channels.get(delivery.channel)
             if channel is None:
                 self._alerts.delivered(delivery, "eventlake.toml has no such channel any more")
                 continue
             try:
-                channels.send(channel, alert.message, self._place.settings.console.url)
+                channels.send(channel, alert.message, self._workspace.settings.console.url)
                 self._alerts.delivered(delivery)
             except channels.NotDeliveredError as error:
                 self._alerts.delivered(delivery, str(error))
@@ -83,7 +83,7 @@ class Watch:
         self, names: Mapping[Key, str], wishes: list[_Wish], seen: set[str], compared: dict[Key, int]
     ) -> Iterator[tuple[_Wish, Alert | None]]:
         # A run may be noted as ended long after the moment that it says, if its commit took long.
-        ended = self._place.runs.ended_after(self._looked_until - _OVERLAP)
+        ended = self._workspace.runs.ended_after(self._looked_until - _OVERLAP)
         seen.intersection_update(run.run_id for run in ended)
         for run in ended:
             if run.run_id in seen:
@@ -92,7 +92,7 @@ class Watch:
             if run.kind != "sync" or (run.source_id, run.lake) not in names:
                 continue
             about = About(run.source_id, run.lake, names[run.source_id, run.lake])
-            failures = self._place.runs.failures_until(run)
+            failures = self._workspace.runs.failures_until(run)
             for wish in wishes:
                 if wish.source_id in (None, run.source_id):
                     yield wish, _of_run(wish, about, run, failures)
@@ -104,7 +104,7 @@ class Watch:
     ) -> Iterator[tuple[_Wish, Alert | None]]:
         """Of each quarter of a day of which all is loaded by a sync that finished: was it like a week before?"""
         key, step = (about.source_id, about.lake), rules.VOLUME_OF
-        ledger = Ledger(self._place.engine, about.lake)  # also of a lake that cannot be used at the moment
+        ledger = Ledger(self._workspace.engine, about.lake)  # also of a lake that cannot be used at the moment
         if compared.get(key, 0) >= run.started_at // step * step:
             return
         until = run.started_at
@@ -119,13 +119,13 @@ class Watch:
         compared[key] = max(compared.get(key, 0), end)
 
     def _is_collected(self, source_id: str, now: int) -> bool:
-        taken = self._place.collected.between(now - _COLLECTS, now, source_id).get(source_id)
+        taken = self._workspace.collected.between(now - _COLLECTS, now, source_id).get(source_id)
         return taken is not None and taken.accepted > 0
 
     def _of_connections(
         self, connections: Mapping[Key, Connection], wishes: list[_Wish], now: int
     ) -> Iterator[tuple[_Wish, Alert | None]]:
-        last_loaded, last_sync = self._place.runs.last_loaded(), self._place.runs.last_of_each()
+        last_loaded, last_sync = self._workspace.runs.last_loaded(), self._workspace.runs.last_of_each()
         for key, connection in connections.items():
             about, last = About(*key, connection.name), last_loaded.get(key)
             for wish in wishes:
@@ -139,25 +139,25 @@ class Watch:
     def _is_awaited(
         self, connection: Connection, since: LastLoaded, last: RunLine | None, wish: _Wish, now: int
     ) -> bool:
-        failures = self._place.runs.failures_until(last) + 1 if last and last.status == "failed" else 0
+        failures = self._workspace.runs.failures_until(last) + 1 if last and last.status == "failed" else 0
         patience = int(wish.threshold * rules.HOUR)
         return is_awaited(connection.settings.timetable, now, since.at, last, failures=failures, patience=patience)
 
     def _day_to_tell(self, now: int) -> int:
         """The last day that is over, and whose syncs are: one that began before midnight may still be going on."""
         today = now // DAY
-        going_on = [run for run in self._place.runs.lines(None, status="running") if run.started_at < today * DAY]
+        going_on = [run for run in self._workspace.runs.lines(None, status="running") if run.started_at < today * DAY]
         return today - 2 if going_on and now < today * DAY + _PATIENCE else today - 1
 
     def _of_a_day(
         self, names: Mapping[Key, str], wishes: list[_Wish], day: int
     ) -> Iterator[tuple[_Wish, Alert | None]]:
         """What is told once a day, of a day that is over."""
-        counts = self._place.runs.counts(day * DAY, (day + 1) * DAY, per=DAY)
+        counts = self._workspace.runs.counts(day * DAY, (day + 1) * DAY, per=DAY)
         for source_id, lake in (key[1:] for key, one in counts.items() if one.loaded):
             wanted = [wish for wish in wishes if wish.kind is Kind.NEW_COLUMNS and wish.source_id in (None, source_id)]
             if (source_id, lake) in names:
-                runs = self._place.runs.begun_between(source_id, day * DAY, (day + 1) * DAY)
+                runs = self._workspace.runs.begun_between(source_id, day * DAY, (day + 1) * DAY)
                 ended = [run for run in runs if run.lake == lake and run.status == "finished"]
                 reports = [run.report for run in ended if run.report]
                 about = About(source_id, lake, names[source_id, lake])

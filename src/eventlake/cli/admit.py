@@ -28,13 +28,13 @@ def drop(
 
     Example: eventlake drop web.track_asdf
     """
-    place = state.workspace()
+    workspace = state.workspace()
     if show == (table is not None):
         raise InvalidSettingsError("drop needs a table, or --list", fix="for example `eventlake drop web.track_asdf`")
     if table is None:
-        _show(place, as_json)
+        _show(workspace, as_json)
         return
-    lake = place.lake(name)
+    lake = workspace.lake(name)
     job, found = requests.drop(lake, table), requests.table_named(lake, table)
     rows = sum(file.rows for file in lake.ledger.data_files(found.source_id, found.table_key))
     if not yes:
@@ -43,7 +43,7 @@ def drop(
             f"archive keeps them: `eventlake allow {job.connection.name} {found.name}` loads them again."
         )
         typer.confirm(f"Drop {table}?", abort=True, err=True)
-    run_all(place, [job], as_json)
+    run_all(workspace, [job], as_json)
 
 
 def allow(
@@ -62,13 +62,13 @@ def allow(
 
     Example: eventlake allow web "Order Refunded"
     """
-    place = state.workspace()
-    connection = place.connections.get(name)
+    workspace = state.workspace()
+    connection = workspace.connections.get(name)
     if refused == bool(names):
         raise InvalidSettingsError(
             "allow needs names, or --refused", fix=f"`eventlake allow {name} NAME…`; see `eventlake drop --list`"
         )
-    run_all(place, [requests.allow(place.lake(connection.lake), connection, names or None)], as_json)
+    run_all(workspace, [requests.allow(workspace.lake(connection.lake), connection, names or None)], as_json)
 
 
 def adopt(
@@ -85,11 +85,11 @@ def adopt(
 
     Example: eventlake adopt web/aws
     """
-    place = state.workspace()
-    connection = place.connections.get(name)
-    job = requests.adopt(place.lake(connection.lake), connection)
+    workspace = state.workspace()
+    connection = workspace.connections.get(name)
+    job = requests.adopt(workspace.lake(connection.lake), connection)
     if not dry_run:
-        run_all(place, [job], as_json)
+        run_all(workspace, [job], as_json)
         return
     found = {change.table: {column.name: column.type.value for column in change.added} for change in job.adopted}
     if as_json:
@@ -99,11 +99,11 @@ def adopt(
     output.table(None, ("table", "columns", "names"), rows, numbers=("columns",))
 
 
-def _show(place: Workspace, as_json: bool) -> None:
+def _show(workspace: Workspace, as_json: bool) -> None:
     shown: list[dict[str, Any]] = []
-    for connection in place.connections.all():
+    for connection in workspace.connections.all():
         table_name, source_id = connection.dialect.table_name, connection.source.id
-        admission = place.lake(connection.lake).admission
+        admission = workspace.lake(connection.lake).admission
         common = {"source": connection.name}
         shown += [
             {

@@ -17,10 +17,10 @@ def list_alerts(
     last: Annotated[int, typer.Option(min=1, help="How many, the newest.")] = 20, as_json: JsonFlag = False
 ) -> None:
     """Show what people were told of, also if it was only shown in the console."""
-    place = state.workspace()
-    slugs = place.sources.slugs()
-    found = place.alerts.latest(last)
-    deliveries = place.alerts.deliveries(alert.id for alert in found)
+    workspace = state.workspace()
+    slugs = workspace.sources.slugs()
+    found = workspace.alerts.latest(last)
+    deliveries = workspace.alerts.deliveries(alert.id for alert in found)
     shown = [
         {
             "at": instants.to_text(alert.at),
@@ -43,9 +43,9 @@ def list_alerts(
 @app.command()
 def channels(as_json: JsonFlag = False) -> None:
     """Show where alerts can go, and who is told of what."""
-    place = state.workspace()
-    slugs = place.sources.slugs()
-    known = [{"channel": name, "kind": one.kind} for name, one in place.settings.channels.items()]
+    workspace = state.workspace()
+    slugs = workspace.sources.slugs()
+    known = [{"channel": name, "kind": one.kind} for name, one in workspace.settings.channels.items()]
     subscriptions = [
         {
             "id": one.id,
@@ -54,7 +54,7 @@ def channels(as_json: JsonFlag = False) -> None:
             "channel": one.channel,
             "threshold": one.threshold,
         }
-        for one in place.alerts.subscriptions()
+        for one in workspace.alerts.subscriptions()
     ]
     if as_json:
         output.print_json({"channels": known, "subscriptions": subscriptions})

@@ -54,16 +54,16 @@ def query(
     """
     if records and wide:
         raise InvalidSettingsError("--records and --wide exclude each other", fix="give one of them")
-    place = state.lake(name)
+    lake = state.lake(name)
     text = sys.stdin.read() if sql == "-" else sql
 
     def asked() -> pa.Table:
         if on_athena:
-            return _asked(place, text, workgroup, results, timeout)
-        return engine.query(place, text, unrestricted=unrestricted, timeout=timeout)
+            return _asked(lake, text, workgroup, results, timeout)
+        return engine.query(lake, text, unrestricted=unrestricted, timeout=timeout)
 
     if target is not None:
-        output.talk.print(f"{count(engine.save(place, asked, target), 'row')} written to {target}")
+        output.talk.print(f"{count(engine.save(lake, asked, target), 'row')} written to {target}")
         return
     found = asked()
     if as_json:
@@ -79,13 +79,13 @@ def query(
         output.talk.print(f"{limit} of {count(found.num_rows, 'row')}; more with --limit, all with --json or --output")
 
 
-def _asked(place: Lake, sql: str, workgroup: str, results: str | None, timeout: float | None) -> pa.Table:
+def _asked(lake: Lake, sql: str, workgroup: str, results: str | None, timeout: float | None) -> pa.Table:
     """The rows that Athena gives, and a word on what it read for them."""
     from eventlake.query import athena  # noqa: PLC0415 - only lakes on AWS have it
 
     with output.talk.status("asking Athena…") as status:
         answer = athena.ask(
-            place,
+            lake,
             sql,
             athena.Athena(workgroup, results),
             timeout=timeout,

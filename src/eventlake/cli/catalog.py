@@ -24,13 +24,13 @@ def publish(name: LakeOption = DEFAULT_LAKE, as_json: JsonFlag = False) -> None:
     Every sync does that for the tables that it writes to. This does it for all: when another catalog is set for a lake
     that has tables already, or when tables or partitions were deleted there. What people added there stays.
     """
-    place = state.lake(name)
-    catalog = _mirrored(place)
+    lake = state.lake(name)
+    catalog = _mirrored(lake)
     with ExitStack() as held:
-        for connection in place.connections:  # a run that ends meanwhile would be overtaken
-            held.enter_context(place.leases.held(connection.source.id))
-        count, refused = catalog.publish(run_id="publish", at=place.clock.now())
-        refused += [told for connection in place.connections for told in show_views(place, connection.source.id)]
+        for connection in lake.connections:  # a run that ends meanwhile would be overtaken
+            held.enter_context(lake.leases.held(connection.source.id))
+        count, refused = catalog.publish(run_id="publish", at=lake.clock.now())
+        refused += [told for connection in lake.connections for told in show_views(lake, connection.source.id)]
     if as_json:
         output.print_json({"tables": count, "not_shown": refused})
     else:
@@ -49,15 +49,15 @@ def trim(
 
     Glue keeps a version each time a type changes or somebody edits a table, up to a limit of the account.
     """
-    place = state.lake(name)
-    catalog = _mirrored(place)
-    if place.settings.catalog.kind != "glue":
+    lake = state.lake(name)
+    catalog = _mirrored(lake)
+    if lake.settings.catalog.kind != "glue":
         raise InvalidSettingsError(f"{catalog.title} keeps no versions of tables", fix="nothing is to be done")
     deleted = {}
     with output.progress() as report:
-        tables = place.catalog.tables()
+        tables = lake.catalog.tables()
         for number, table in enumerate(tables, 1):
-            deleted[f"{table.database}.{table.name}"] = place.glue.trim_versions(table.database, table.name, keep=keep)
+            deleted[f"{table.database}.{table.name}"] = lake.glue.trim_versions(table.database, table.name, keep=keep)
             report("trim", number, len(tables))
     if as_json:
         output.print_json({"deleted": deleted})
@@ -67,10 +67,10 @@ def trim(
         )
 
 
-def _mirrored(place: Lake) -> MirroredCatalog:
-    if not isinstance(place.catalog, MirroredCatalog):
+def _mirrored(lake: Lake) -> MirroredCatalog:
+    if not isinstance(lake.catalog, MirroredCatalog):
         raise InvalidSettingsError(
-            f"the lake {place.name!r} shows its tables in no other catalog",
+            f"the lake {lake.name!r} shows its tables in no other catalog",
             fix='set kind = "glue" or kind = "hive" below [catalog]',
         )
-    return place.catalog
+    return lake.catalog

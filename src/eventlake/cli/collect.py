@@ -60,7 +60,7 @@ def collect(
     curl -u WRITE_KEY: http://127.0.0.1:8020/v1/track -d '{"userId": "u1", "event": "Signed Up"}'
     """
     end_with_parent()
-    place = state.workspace()
+    workspace = state.workspace()
     options = Options(
         host=host,
         port=port,
@@ -71,14 +71,14 @@ def collect(
         trusted_proxies=trusted_proxies,
         public_url=checked_url(public_url) if public_url else "",
     )
-    if not place.sources.all():
+    if not workspace.sources.all():
         output.talk.print("There is no source yet, so no write key. Add one: eventlake source add web")
 
     def ready(at: int) -> None:
         shown = f"[{host}]" if ":" in host else host
         output.talk.print(f"Collecting on http://{shown}:{at} with {count(workers, 'worker')}. Stop with Ctrl-C.")
 
-    left = Supervisor(place, options, lambda text: output.talk.print(text, markup=False)).run(ready)
+    left = Supervisor(workspace, options, lambda text: output.talk.print(text, markup=False)).run(ready)
     if left:
         output.talk.print(
             f"Stopped. {either(left, 'log is', 'logs are')} still to be written to the archive: the next start does it."
@@ -93,10 +93,10 @@ def rejects(
     as_json: state.JsonFlag = False,
 ) -> None:
     """Show events and requests that the collector refused, with the reason."""
-    place = state.workspace()
-    names = {source.id: source.slug for source in place.sources.all()}
-    wanted = place.sources.get(slug).id if slug else None
-    found = [reject for reject in kept.read(Spool(place.folder).rejects) if wanted in (None, reject.source)][-last:]
+    workspace = state.workspace()
+    names = {source.id: source.slug for source in workspace.sources.all()}
+    wanted = workspace.sources.get(slug).id if slug else None
+    found = [reject for reject in kept.read(Spool(workspace.folder).rejects) if wanted in (None, reject.source)][-last:]
     if as_json:
         output.print_json([reject._asdict() for reject in found])
         return

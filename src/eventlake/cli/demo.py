@@ -92,14 +92,14 @@ def demo(
     With --serve, the same in a browser: a collector, a scheduler and the console run, and events keep coming.
     """
     scratch = (folder or Path(tempfile.mkdtemp(prefix="eventlake-demo-"))).resolve()
-    place = Workspace.create(scratch, dialect)
-    connection, write_key = place.connections.add_source(SOURCE)
+    workspace = Workspace.create(scratch, dialect)
+    connection, write_key = workspace.connections.add_source(SOURCE)
     tour = _TOURS[dialect]
     _step(f"1. A workspace in {scratch}")
 
     _step(f"2. {events:,} events of a web shop, an iOS app and a back end; with copies, odd values and broken lines")
     if serve:
-        _serve(place, connection, write_key, events)
+        _serve(workspace, connection, write_key, events)
         return
     until = datetime.now(UTC).replace(minute=0, second=0, microsecond=0)
     recipe = Recipe(events=int(events * 0.8), until=until - timedelta(hours=5), hours=19)
@@ -113,35 +113,35 @@ def demo(
         conflict_share=0.02,
         broken_share=0.001,
     )
-    _archive(place, connection.source, recipe, scratch / "raw" / "1", files=8)
+    _archive(workspace, connection.source, recipe, scratch / "raw" / "1", files=8)
 
     _step("3. The first sync: Spark starts, tables and columns are found")
-    with Runners(place) as runners, runners.of(DEFAULT_LAKE) as runner:
-        _sync(place, connection, runner)
+    with Runners(workspace) as runners, runners.of(DEFAULT_LAKE) as runner:
+        _sync(workspace, connection, runner)
         _step("4. A collector runs: some events come over HTTP")
         with demo_live.collector(scratch) as address:
             recipe = Recipe(_LIVE_EVENTS, seed=3, until=until, hours=1)
             output.out.print(f"{demo_live.send(address, write_key, recipe)} to {address}/v1/batch")
         _step("5. Five hours later: copies of earlier events, values of the wrong kind, broken lines")
-        _archive(place, connection.source, later, scratch / "raw" / "2", files=2)
-        _sync(place, connection, runner)
+        _archive(workspace, connection.source, later, scratch / "raw" / "2", files=2)
+        _sync(workspace, connection, runner)
         _step("6. The same sync once more: nothing to do, and nothing twice")
-        _sync(place, connection, runner)
+        _sync(workspace, connection, runner)
 
     _step("7. Page views per hour, asked with SQL")
-    _show_chart(place, tour)
+    _show_chart(workspace, tour)
     _step("8. Orders")
-    _show(place, tour.revenue)
+    _show(workspace, tour.revenue)
     _step("9. What did not fit its column is kept beside the row, with the reason")
-    _show(place, tour.misfits.format(table=_table_with_rescued(place)))
+    _show(workspace, tour.misfits.format(table=_table_with_rescued(workspace)))
     _step("10. What is not an event is kept, too")
-    _show(place, _QUARANTINED)
+    _show(workspace, _QUARANTINED)
     _what_next(scratch, tour)
 
 
-def _sync(place: Workspace, connection: Connection, runner: Runner) -> None:
+def _sync(workspace: Workspace, connection: Connection, runner: Runner) -> None:
     with output.progress() as report:
-        lines = run(place, jobs.sync(connection), runner, report)
+        lines = run(workspace, jobs.sync(connection), runner, report)
     show_report(SOURCE, lines)
 
 
@@ -150,17 +150,17 @@ def _step(words: str) -> None:
     output.out.print(words, style="bold")
 
 
-def _serve(place: Workspace, connection: Connection, write_key: str, events: int) -> None:
+def _serve(workspace: Workspace, connection: Connection, write_key: str, events: int) -> None:
     """Everything, as `eventlake serve` runs it, with a day of history and live events."""
     until = datetime.now(UTC).replace(minute=0, second=0, microsecond=0)
     history = Recipe(events, until=until, duplicate_share=0.02, conflict_share=0.02, broken_share=0.001)
-    _archive(place, connection.source, history, place.folder / "raw", files=8)
-    place.connections.change(SOURCE, {"schedule": "every 5m"})
+    _archive(workspace, connection.source, history, workspace.folder / "raw", files=8)
+    workspace.connections.change(SOURCE, {"schedule": "every 5m"})
     _step("3. Everything runs, and events keep coming. Open the link below; stop with Ctrl-C")
-    demo_live.serve(place.folder, write_key)
+    demo_live.serve(workspace.folder, write_key)
 
 
-def _archive(place: Workspace, source: Source, recipe: Recipe, folder: Path, *, files: int) -> None:
+def _archive(workspace: Workspace, source: Source, recipe: Recipe, folder: Path, *, files: int) -> None:
     folder.mkdir(parents=True)
     with output.progress() as report:
         made = 0
@@ -171,23 +171,23 @@ def _archive(place: Workspace, source: Source, recipe: Recipe, folder: Path, *, 
             report("make", made, max(made, recipe.events))
 
         for file in write_archive(replace(recipe, project_id=source.id), folder, files=files, progress=count):
-            import_file(place.archive, source.id, file, now_micros=place.clock.now())
+            import_file(workspace.archive, source.id, file, now_micros=workspace.clock.now())
 
 
-def _show(place: Workspace, sql: str) -> None:
-    found = engine.query(place.lake(), sql)
+def _show(workspace: Workspace, sql: str) -> None:
+    found = engine.query(workspace.lake(), sql)
     output.out.print(" ".join(sql.split()), style="dim", soft_wrap=True)
     output.table(None, found.column_names, [list(row.values()) for row in found.to_pylist()])
 
 
-def _table_with_rescued(place: Workspace) -> str:
+def _table_with_rescued(workspace: Workspace) -> str:
     """A few thousand events may leave a table without an odd value: take one that has some."""
-    names = [table.name for table in place.lake().catalog.tables() if RESCUED_COLUMN in table.schema.names]
+    names = [table.name for table in workspace.lake().catalog.tables() if RESCUED_COLUMN in table.schema.names]
     return next(name for name in ("track_product_viewed", *names) if name in names)
 
 
-def _show_chart(place: Workspace, tour: Tour) -> None:
-    rows = engine.query(place.lake(), tour.events_per_hour).to_pylist()
+def _show_chart(workspace: Workspace, tour: Tour) -> None:
+    rows = engine.query(workspace.lake(), tour.events_per_hour).to_pylist()
     output.out.print(" ".join(tour.events_per_hour.split()), style="dim", soft_wrap=True)
     output.out.print(output.columns_chart([row["events"] for row in rows]), style="cyan")
     hours = "".join(f"{row['hr']:<8}" for row in rows[::4])

@@ -14,13 +14,13 @@ def package(name: LakeOption = DEFAULT_LAKE, as_json: JsonFlag = False) -> None:
     The archive holds eventlake and its libraries as they are built for the cluster's Linux (`python` and `machine` of
     the runner). A sync on a cluster does this by itself when it is needed.
     """
-    place = state.lake(name)
-    runner = place.settings.runner
+    lake = state.lake(name)
+    runner = lake.settings.runner
     if runner.kind == "spark" or runner.kind == "connect":  # noqa: PLR1714 - mypy understands this
         raise InvalidSettingsError(
             f"the lake {name!r} does not run on EMR or Databricks", fix="set its runner; see docs/aws.md, docs/azure.md"
         )
-    made = provided(runner, surroundings(place))
+    made = provided(runner, surroundings(lake))
     made_of = {"archive": made.tarball, "entry": made.entry, "uploaded": made.is_new}
     if as_json:
         output.print_json(made_of)

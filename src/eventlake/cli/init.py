@@ -18,7 +18,7 @@ def init(
 
     Example: eventlake init my-lake
     """
-    place = Workspace.create((state.folder() / folder if folder else state.folder()).resolve(), dialect)
-    talk.print(f"Made a workspace in {place.folder}; its settings are in {CONFIG}.")
+    workspace = Workspace.create((state.folder() / folder if folder else state.folder()).resolve(), dialect)
+    talk.print(f"Made a workspace in {workspace.folder}; its settings are in {CONFIG}.")
     where = f"-C {folder} " if folder else ""
     talk.print(f"Next: eventlake {where}source add web")

@@ -14,8 +14,8 @@ app = typer.Typer(no_args_is_help=True, help="Lakes: the places where tables liv
 @app.command(name="list")
 def list_lakes(as_json: JsonFlag = False) -> None:
     """Show the lakes and the sources that are connected to them."""
-    place = state.workspace()
-    connections = place.connections.all()
+    workspace = state.workspace()
+    connections = workspace.connections.all()
     shown = [
         {
             "lake": lake.name,
@@ -25,7 +25,7 @@ def list_lakes(as_json: JsonFlag = False) -> None:
             "runner": lake.settings.runner.kind,
             "sources": [one.source.slug for one in connections if one.lake == lake.name],
         }
-        for lake in place.lakes.values()
+        for lake in workspace.lakes.values()
     ]
     if as_json:
         output.print_json(shown)

@@ -73,13 +73,13 @@ def import_files(
 
 def _copy(slug: str, files: list[Path], as_json: bool) -> None:
     """Copy raw files into the archive."""
-    place = state.workspace()
-    source = place.sources.get(slug)
+    workspace = state.workspace()
+    source = workspace.sources.get(slug)
     found = find_raw_files(files)
     added = []
     with output.progress() as report:
         for number, file in enumerate(found, 1):
-            done = import_file(place.archive, source.id, file, now_micros=place.clock.now())
+            done = import_file(workspace.archive, source.id, file, now_micros=workspace.clock.now())
             added += [done.path] if done.is_new else []
             report("import", number, len(found))
     if as_json:
@@ -109,32 +109,32 @@ def sync(
     Takes every raw file that was not loaded before, and ends in a report. May be run at any time and as often as
     you like. With --json the lines of the reports are printed.
     """
-    place = state.workspace()
-    work = requests.syncs(place.connections, names or ())
+    workspace = state.workspace()
+    work = requests.syncs(workspace.connections, names or ())
     if not work:
-        for lake in place.lakes.values():
+        for lake in workspace.lakes.values():
             refuse_unknown(lake)  # a database that was lost knows no source
         raise NotFoundError(
             "no source is connected to a lake, or all connections are disabled",
             fix="`eventlake source add SLUG`, or `eventlake connection enable SOURCE`",
         )
     if own_cluster:
-        _refuse_unless_on_emr(place, work)
-    waiting = bring(place)
+        _refuse_unless_on_emr(workspace, work)
+    waiting = bring(workspace)
     try:
-        run_all(place, work, as_json, wait, own_cluster=own_cluster)
+        run_all(workspace, work, as_json, wait, own_cluster=own_cluster)
     finally:  # also after a sync that failed: what was acknowledged must not seem lost
         for source in {job.connection.source.id: job.connection.source for job in work}.values():
             if held := waiting.notice(source.id):
                 output.talk.print(output.printable(f"{source.slug}: {held}"))
         for job in work:
-            here = place.lakes.get(job.connection.lake)  # it may be gone from the settings
+            here = workspace.lakes.get(job.connection.lake)  # it may be gone from the settings
             if here is not None and (left := requests.unfinished_replay(here, job.connection)):
                 output.talk.print(output.printable(f"{job.connection.name}: {left}"))
 
 
-def _refuse_unless_on_emr(place: Workspace, work: list[Job]) -> None:
-    elsewhere = [name for job in work if place.lake(name := job.connection.lake).settings.runner.kind != "emr"]
+def _refuse_unless_on_emr(workspace: Workspace, work: list[Job]) -> None:
+    elsewhere = [name for job in work if workspace.lake(name := job.connection.lake).settings.runner.kind != "emr"]
     if elsewhere:
         raise InvalidSettingsError(
             f"--own-cluster is for lakes whose runner is emr, which the lake {elsewhere[0]} is not",
@@ -171,34 +171,34 @@ def replay(
 
     Example: eventlake replay web --from 2026-11-01 --to 2026-11-03 --event "Order Completed"
     """
-    place = state.workspace()
-    connection = place.connections.get(name)
+    workspace = state.workspace()
+    connection = workspace.connections.get(name)
     if resume:
         if everything or start or stop or events or settings:
             raise InvalidSettingsError(
                 "--resume continues the replay that was interrupted", fix="leave out the period, the events and --set"
             )
-        run_all(place, [requests.rest_of_replay(place.lake(connection.lake), connection)], as_json, wait)
+        run_all(workspace, [requests.rest_of_replay(workspace.lake(connection.lake), connection)], as_json, wait)
         return
     if everything and (start or stop):
         raise InvalidSettingsError("--all and a period exclude each other", fix="give --all, or --from")
     if settings:
         if not everything or events:
             raise InvalidSettingsError("--set concerns all tables", fix="give --all with it, and no --event")
-        job = jobs.rebuild(place.connections.preview(name, assignments(settings)))
+        job = jobs.rebuild(workspace.connections.preview(name, assignments(settings)))
     elif everything:
-        job = requests.replay(place.lake(connection.lake), connection, None, None, events)
+        job = requests.replay(workspace.lake(connection.lake), connection, None, None, events)
     elif start:
-        begin, end = micros_of(start) or 0, micros_of(stop) or place.clock.now()
+        begin, end = micros_of(start) or 0, micros_of(stop) or workspace.clock.now()
         if begin >= end:
             until = f"--to {stop}" if stop else "now"
             raise InvalidSettingsError(
                 f"--from {start} is not before {until}", fix="--to is not included in the period"
             )
-        job = requests.replay(place.lake(connection.lake), connection, begin, end, events)
+        job = requests.replay(workspace.lake(connection.lake), connection, begin, end, events)
     else:
         raise InvalidSettingsError("a replay needs a period", fix="give --from, or --from and --to, or --all")
-    run_all(place, [job], as_json, wait)
+    run_all(workspace, [job], as_json, wait)
 
 
 def retype(
@@ -218,55 +218,57 @@ def retype(
 
     Example: eventlake retype web.track_order_completed properties_revenue "decimal(38,6)"
     """
-    place = state.workspace()
-    job = requests.retype(place.lake(name), table, column, new_type)
+    workspace = state.workspace()
+    job = requests.retype(workspace.lake(name), table, column, new_type)
     if job is None:
         output.talk.print(f"{table}: {column} is {new_type} already; there is nothing to do.")
         return
-    run_all(place, [job], as_json, wait)
+    run_all(workspace, [job], as_json, wait)
 
 
-def run_all(place: Workspace, work: list[Job], as_json: bool, wait: float = 0, *, own_cluster: bool = False) -> None:
+def run_all(
+    workspace: Workspace, work: list[Job], as_json: bool, wait: float = 0, *, own_cluster: bool = False
+) -> None:
     """Carry out jobs one after the other; one that fails does not stop the others."""
     attempts, is_partly = state.Attempts(len(work)), False
-    with Runners(place, transient=own_cluster or any(job.is_replay for job in work)) as runners:
+    with Runners(workspace, transient=own_cluster or any(job.is_replay for job in work)) as runners:
         for job in work:
             with attempts.one(job.connection.name):
-                is_partly |= _carried_out(place, job, runners, as_json, wait)
+                is_partly |= _carried_out(workspace, job, runners, as_json, wait)
     attempts.end(is_partly=is_partly)
 
 
-def _carried_out(place: Workspace, job: Job, runners: Runners, as_json: bool, wait: float) -> bool:
+def _carried_out(workspace: Workspace, job: Job, runners: Runners, as_json: bool, wait: float) -> bool:
     """Carry out a job; whether it was done in part only."""
     try:
-        reports = state.patiently(wait, job.connection.name, partial(_run, place, job, runners, as_json))
+        reports = state.patiently(wait, job.connection.name, partial(_run, workspace, job, runners, as_json))
     except BusyError:  # the latest run is another's
         raise
     except EventLakeError:
         if as_json:
-            _print_failure(place, job)
+            _print_failure(workspace, job)
         raise
     return any("failed_files" in lines[0] for lines in reports)
 
 
-def _print_failure(place: Workspace, job: Job) -> None:
-    latest = place.runs.latest(100, job.connection.source.id)
+def _print_failure(workspace: Workspace, job: Job) -> None:
+    latest = workspace.runs.latest(100, job.connection.source.id)
     # A sync may have begun beside a replay, and another lake's run beside either.
     ended = next((run for run in latest if (run.kind, run.lake) == (job.kind, job.connection.lake)), None)
     for line in (ended and ended.report) or ():
         output.print_json(line)
 
 
-def _run(place: Workspace, job: Job, runners: Runners, as_json: bool) -> list[list[dict[str, Any]]]:
+def _run(workspace: Workspace, job: Job, runners: Runners, as_json: bool) -> list[list[dict[str, Any]]]:
     """The reports of a job, each shown as soon as its run has ended."""
     reports: list[list[dict[str, Any]]] = []
 
     def watch(step: str, done: int, tasks: int) -> None:
         bars(step, done, tasks)  # those of the run that is going on
 
-    refuse_wrong_lake(place, job)
+    refuse_wrong_lake(workspace, job)
     with runners.of(job.connection.lake, job.connection.settings.emr_cluster_id) as runner:
-        runs = carry_out(place, job, runner, watch)
+        runs = carry_out(workspace, job, runner, watch)
         while True:
             with output.progress() as bars:
                 lines = next(runs, None)

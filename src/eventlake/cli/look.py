@@ -20,8 +20,8 @@ from eventlake.workspace import Lake, Workspace
 
 def tables(name: LakeOption = DEFAULT_LAKE, as_json: JsonFlag = False) -> None:
     """Show the tables of the lake."""
-    place = state.lake(name)
-    shown = [_summary(place, table) for table in listed(place.workspace.engine, lake=name, limit=None).tables]
+    workspace = state.lake(name)
+    shown = [_summary(workspace, table) for table in listed(workspace.workspace.engine, lake=name, limit=None).tables]
     if as_json:
         output.print_json(shown)
         return
@@ -45,12 +45,12 @@ def tables(name: LakeOption = DEFAULT_LAKE, as_json: JsonFlag = False) -> None:
     output.say((f"also: {SYSTEM_DATABASE}.sync_reports, {SYSTEM_DATABASE}.quarantine", "dim"))
 
 
-def _summary(place: Lake, table: ListedTable) -> dict[str, Any]:
+def _summary(workspace: Lake, table: ListedTable) -> dict[str, Any]:
     return {
         "database": table.database,
         "table": table.name,
         "source_id": table.source_id,
-        "location": place.storage.full(table.location),
+        "location": workspace.storage.full(table.location),
         "rows": table.rows,
         "columns": table.columns,
         "partitions": table.partitions,
@@ -71,10 +71,10 @@ def describe(
     as_json: JsonFlag = False,
 ) -> None:
     """Show the columns of a table: their types, where in the event they come from, and since when."""
-    place = state.lake(name)
-    found = next((t for t in place.catalog.tables() if f"{t.database}.{t.name}" == table), None)
+    workspace = state.lake(name)
+    found = next((t for t in workspace.catalog.tables() if f"{t.database}.{t.name}" == table), None)
     if types:
-        declare(place, found, types)
+        declare(workspace, found, types)
     if table == f"{SYSTEM_DATABASE}.sync_reports":
         _show_columns(
             [{"name": column.name, "type": column.duckdb} for column in REPORT_COLUMNS], as_json, {"table": table}
@@ -87,8 +87,8 @@ def describe(
         return
     if found is None:
         raise NotFoundError(f"there is no table {table!r}", fix="see `eventlake tables`")
-    history = place.catalog.history(found.database, found.name)
-    reasons = type_reasons(place, found, {event.run_id for event in history if event.change == "added"})
+    history = workspace.catalog.history(found.database, found.name)
+    reasons = type_reasons(workspace, found, {event.run_id for event in history if event.change == "added"})
     added = {event.column: event for event in history if event.change == "added"}
     retyped = {event.column: event for event in history if event.change == "retyped"}
     columns = []
@@ -110,9 +110,11 @@ def describe(
             entry["reason"] = reasons[column.name]
         columns.append(entry)
     columns += [{"name": key, "type": "string", "partition": True} for key in found.partition_keys]
-    (summary,) = listed(place.workspace.engine, lake=name, name=table).tables
+    (summary,) = listed(workspace.workspace.engine, lake=name, name=table).tables
     _show_columns(
-        columns, as_json, _summary(place, summary) | {"table": table, "declared": declarations_for(place, found)}
+        columns,
+        as_json,
+        _summary(workspace, summary) | {"table": table, "declared": declarations_for(workspace, found)},
     )
 
 
@@ -155,13 +157,13 @@ def runs(
     as_json: JsonFlag = False,
 ) -> None:
     """Show the history of runs, also those under way."""
-    place = state.workspace()
-    names = _connection_names(place)
-    found = _runs_of(place, name, limit)
+    workspace = state.workspace()
+    names = _connection_names(workspace)
+    found = _runs_of(workspace, name, limit)
     shown = []
     for run in found:
         head = run.report[0] if run.report else {}
-        ended = run.finished_at or place.clock.now()
+        ended = run.finished_at or workspace.clock.now()
         shown.append(
             {
                 "run_id": run.run_id,
@@ -204,9 +206,9 @@ def report(
     as_json: JsonFlag = False,
 ) -> None:
     """Show the report of a run; of one that is under way, how far it is."""
-    place = state.workspace()
-    run = place.runs.get(which if which is None or which.isdigit() else _latest_of(place, which))
-    name = _connection_names(place).get((run.source_id, run.lake), run.source_id)
+    workspace = state.workspace()
+    run = workspace.runs.get(which if which is None or which.isdigit() else _latest_of(workspace, which))
+    name = _connection_names(workspace).get((run.source_id, run.lake), run.source_id)
     if run.report is None:
         if as_json:
             output.print_json(
@@ -229,24 +231,24 @@ def report(
         show_report(name, run.report)
 
 
-def _connection_names(place: Workspace) -> dict[tuple[str, str], str]:
+def _connection_names(workspace: Workspace) -> dict[tuple[str, str], str]:
     """What people call connections, by source id and lake; also of those that are no more."""
-    lakes = (*place.lakes, *place.settings.wrong_lakes)
-    return {(one.source.id, one.lake): one.name for name in lakes for one in place.connections.of_lake(name)}
+    lakes = (*workspace.lakes, *workspace.settings.wrong_lakes)
+    return {(one.source.id, one.lake): one.name for name in lakes for one in workspace.connections.of_lake(name)}
 
 
-def _runs_of(place: Workspace, name: str | None, limit: int) -> list[Run]:
+def _runs_of(workspace: Workspace, name: str | None, limit: int) -> list[Run]:
     """The runs of a source, or of a connection; also of one that is no more."""
     if name is None:
-        return place.runs.latest(limit)
+        return workspace.runs.latest(limit)
     slug, slash, lake = name.partition("/")
-    is_wrong = lake in place.settings.wrong_lakes  # of which there are runs that failed for that
-    history = History(place.engine, lake) if is_wrong else place.lake(lake).runs if slash else place.runs
-    return history.latest(limit, place.sources.get(slug).id)
+    is_wrong = lake in workspace.settings.wrong_lakes  # of which there are runs that failed for that
+    history = History(workspace.engine, lake) if is_wrong else workspace.lake(lake).runs if slash else workspace.runs
+    return history.latest(limit, workspace.sources.get(slug).id)
 
 
-def _latest_of(place: Workspace, name: str) -> str:
-    found = _runs_of(place, name, 1)
+def _latest_of(workspace: Workspace, name: str) -> str:
+    found = _runs_of(workspace, name, 1)
     if not found:
         raise NotFoundError(f"there was no run of {name} yet", fix=f"start one with `eventlake sync {name}`")
     return found[0].run_id

@@ -33,13 +33,13 @@ def parity(
 
     Example: eventlake parity web s3://acme-events/segment-data/data/5GmQbRYjUf
     """
-    place = state.workspace()
-    connection = place.connections.get(name)
-    lake = place.lake(connection.lake)
+    workspace = state.workspace()
+    connection = workspace.connections.get(name)
+    lake = workspace.lake(connection.lake)
     other, folder = lake.storage, connection.dialect.data_folder
     if where is not None:
         way_in = lake.settings.model_dump(include={"timeout", "aws", "s3", "azure", "gcs"})
-        other, folder = place.storage_of(StorageSettings.model_validate({**way_in, "root": where.rstrip("/")})), ""
+        other, folder = workspace.storage_of(StorageSettings.model_validate({**way_in, "root": where.rstrip("/")})), ""
     with output.talk.status("comparing…"):
         found = compared(lake, connection, other, folder)
     if as_json:

@@ -120,10 +120,10 @@ def check(
         output.say(f"{plan.name}: {count(len(plan.rules), 'rule')}, each can be used")
         _tell_doubts(plan)
         return
-    place = state.workspace()
-    of_source = place.sources.get(source)
-    document = RulesDocument(of_source.id, plan, place.plans.of_source(of_source.id)[1])
-    sent = library.events_sent(place, of_source.id, micros_of(start), micros_of(stop), most)
+    workspace = state.workspace()
+    of_source = workspace.sources.get(source)
+    document = RulesDocument(of_source.id, plan, workspace.plans.of_source(of_source.id)[1])
+    sent = library.events_sent(workspace, of_source.id, micros_of(start), micros_of(stop), most)
     with output.talk.status("trying it on events…"):
         found = library.tried(document, sent)
     rows = [{"event": e, "type": t, "field": f, "events": n} for (e, t, f), n in found.violations.most_common()]
@@ -152,9 +152,9 @@ def infer(
 
     Example: eventlake plan infer web plan.json --from 2026-11-01
     """
-    place = state.workspace()
-    of_source = place.sources.get(source)
-    sent = library.events_sent(place, of_source.id, micros_of(start), micros_of(stop), most)
+    workspace = state.workspace()
+    of_source = workspace.sources.get(source)
+    sent = library.events_sent(workspace, of_source.id, micros_of(start), micros_of(stop), most)
     with output.talk.status("reading events…"):
         plan = inferred(name or of_source.name, (one.event for one in sent))
     library.write_plan(plan, file)
@@ -191,8 +191,8 @@ def enforce(
     if given := assignments(changes or []):
         found = state.changes().rules.enforce(source, given)
     else:
-        place = state.workspace()
-        found = place.plans.of_source(place.sources.get(source).id)[1]
+        workspace = state.workspace()
+        found = workspace.plans.of_source(workspace.sources.get(source).id)[1]
     told: dict[str, Any] = msgspec.to_builtins(found)
     if as_json:
         output.print_json(told)
@@ -212,8 +212,8 @@ def release(
 
     Example: eventlake plan release web
     """
-    place = state.workspace()
-    run_all(place, [library.release(place, place.connections.get(name))], as_json, wait)
+    workspace = state.workspace()
+    run_all(workspace, [library.release(workspace, workspace.connections.get(name))], as_json, wait)
 
 
 @app.command()

@@ -27,18 +27,18 @@ def restore(
     come back with their settings and switches. Write keys are not in the lake: make new ones with `eventlake source
     add-key`.
     """
-    place = state.workspace()
+    workspace = state.workspace()
     done: list[Restored] = []
     foreign: dict[str, str] = {}
-    wanted = list(dict.fromkeys(names or place.lakes))
+    wanted = list(dict.fromkeys(names or workspace.lakes))
     attempts = state.Attempts(len(wanted))
     with output.progress() as report:
         for name in wanted:
             with attempts.one(f"lake {name}"):
-                done += restore_lake(place, name, report)
-                foreign |= unknown_sources(place.lake(name))
-    known = {source.id for source in place.sources.all()}
-    unloaded = [name for name in archive.sources(place.archive) if name not in known]
+                done += restore_lake(workspace, name, report)
+                foreign |= unknown_sources(workspace.lake(name))
+    known = {source.id for source in workspace.sources.all()}
+    unloaded = [name for name in archive.sources(workspace.archive) if name not in known]
     if as_json:
         restored = [
             {
@@ -61,7 +61,7 @@ def restore(
         rows = [(one.connection.name, one.connection.source.id, one.runs, one.tables, one.rows) for one in done]
         output.table(None, ("source", "id", "runs", "tables", "rows"), rows, numbers=("runs", "tables", "rows"))
     # Names of folders, and what manifests say, may be anybody's.
-    for words in (*_notes(place, done, is_all=not attempts.failed), *_elsewhere(unloaded, foreign)):
+    for words in (*_notes(workspace, done, is_all=not attempts.failed), *_elsewhere(unloaded, foreign)):
         output.talk.print(output.printable(words))
     attempts.end()
 
@@ -80,11 +80,11 @@ def _elsewhere(unloaded: list[str], foreign: dict[str, str]) -> Iterator[str]:
         )
 
 
-def _notes(place: Workspace, done: list[Restored], *, is_all: bool) -> Iterator[str]:
+def _notes(workspace: Workspace, done: list[Restored], *, is_all: bool) -> Iterator[str]:
     if not done and is_all:
         yield "There is nothing to restore: the database knows all that this workspace wrote to its lakes."
     for one in done:
-        name, lake = one.connection.name, place.lake(one.connection.lake)
+        name, lake = one.connection.name, workspace.lake(one.connection.lake)
         if one.is_guessed:
             yield f"{name}: slug and settings are guessed from its tables; see `eventlake connection list`"
         if not one.is_connected:
@@ -95,10 +95,10 @@ def _notes(place: Workspace, done: list[Restored], *, is_all: bool) -> Iterator[
             yield f"{name}: `eventlake sync {name}` carries out what its last run had promised"
         if lake.settings.catalog.kind != "embedded":
             yield f"{name}: `eventlake catalog publish --lake {lake.name}` shows its tables again"
-    for source in place.sources.all():
+    for source in workspace.sources.all():
         if not source.enabled:
             yield f"{source.slug} was switched off, and is; `eventlake source enable {source.slug}`"
-        if not place.sources.keys(source.slug):
+        if not workspace.sources.keys(source.slug):
             yield f"{source.slug} has no write key any more: `eventlake source add-key {source.slug}` makes a new one."
     if done:
         yield "Next: eventlake sync, then eventlake verify"

@@ -14,17 +14,17 @@ from eventlake.workspace import Lake, Workspace
 _NAMES = {"emr": "EMR", "emr-serverless": "EMR", "connect": "Spark Connect", "databricks": "Databricks"}
 
 
-def surroundings(place: Lake) -> Surroundings:
-    name = _NAMES.get(place.settings.runner.kind, "")
+def surroundings(workspace: Lake) -> Surroundings:
+    name = _NAMES.get(workspace.settings.runner.kind, "")
     return Surroundings(
-        place.storage,
-        place.archive,
-        place.workspace.all_annexes,
-        place.folders.stage,
-        place.settings.aws.options,
-        place.settings.azure.options,
-        place.workspace.folder,
-        spark_log(place),
+        workspace.storage,
+        workspace.archive,
+        workspace.workspace.all_annexes,
+        workspace.folders.stage,
+        workspace.settings.aws.options,
+        workspace.settings.azure.options,
+        workspace.workspace.folder,
+        spark_log(workspace),
         talk=lambda text: output.talk.print(f"{name}: {text}", style="dim"),
         busy=output.talk.status,
     )
@@ -33,8 +33,8 @@ def surroundings(place: Lake) -> Surroundings:
 class Runners(library.Runners):
     """The runners of lakes, for a command: what they say is shown, and SIGTERM stops what they started elsewhere."""
 
-    def __init__(self, place: Workspace, *, transient: bool = False) -> None:
-        super().__init__(place, surroundings, transient=transient)
+    def __init__(self, workspace: Workspace, *, transient: bool = False) -> None:
+        super().__init__(workspace, surroundings, transient=transient)
 
     @contextmanager
     def of(self, name: str, cluster_id: str = "") -> Iterator[Runner]:

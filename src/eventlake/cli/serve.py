@@ -75,7 +75,7 @@ def serve(
         if part:
             _refuse_if_taken(at, wanted)
     _name_console(host, port, encrypted=bool(tls_cert))
-    place = state.workspace()
+    workspace = state.workspace()
     public_url = checked_url(public_url) if public_url else ""
     url = collector_url or public_url or f"http://{_reached(collector_host)}:{collector_port}"
     parts: dict[str, list[str]] = {}
@@ -91,7 +91,7 @@ def serve(
         parts["console"] += ["--tls-cert", str(tls_cert), "--tls-key", str(tls_key)] if tls_cert else []
     if not parts:
         raise InvalidSettingsError("every part is switched off", fix="leave one of them on")
-    if stubborn := Supervisor(place.folder, parts, tell).run():
+    if stubborn := Supervisor(workspace.folder, parts, tell).run():
         output.talk.print(f"Stopped; {stubborn} of {len(parts)} parts had to be killed.")
         raise typer.Exit(1)
     output.talk.print("Stopped.")
@@ -111,10 +111,10 @@ def schedule(parallel: Parallel = 2) -> None:
     is_served = PARENT in os.environ  # beside a collector, to which runs give way: what apps send cannot wait
     if is_served:
         os.nice(_GIVES_WAY)
-    place = _opened(gives_way=is_served)
+    workspace = _opened(gives_way=is_served)
     stop = _stopped_by_signals()
-    scheduler = Scheduler(place, parallel=parallel, tell=_say)
-    threading.Thread(target=tell_people, args=(place, stop), daemon=True).start()
+    scheduler = Scheduler(workspace, parallel=parallel, tell=_say)
+    threading.Thread(target=tell_people, args=(workspace, stop), daemon=True).start()
     _say(f"Scheduling with {parallel} runs at a time. Stop with Ctrl-C.")
     scheduler.run(stop)
     _say("Stopped. What was not finished is made up for by the next start.")
@@ -142,11 +142,11 @@ def console(
     end_with_parent()
     _check_address(host, tls_cert, tls_key, behind_proxy=behind_tls_proxy)
     _name_console(host, port, encrypted=bool(tls_cert))
-    place = _opened()
+    workspace = _opened()
     is_encrypted = bool(tls_cert) or behind_tls_proxy
     hosts = frozenset({host.lower()})
     app = create_app(
-        place,
+        workspace,
         hosts=hosts,
         is_encrypted=is_encrypted,
         collector_url=collector_url.rstrip("/"),
@@ -158,7 +158,7 @@ def console(
             await super().startup(sockets)  # type: ignore[arg-type]
             if self.started and self.servers:
                 at = self.servers[0].sockets[0].getsockname()[1]
-                _introduce(place, f"{'https' if tls_cert else 'http'}://{_reached(host)}:{at}")
+                _introduce(workspace, f"{'https' if tls_cert else 'http'}://{_reached(host)}:{at}")
 
     Server(
         uvicorn.Config(
@@ -176,13 +176,13 @@ def console(
     ).run()
 
 
-def _introduce(place: Workspace, address: str) -> None:
+def _introduce(workspace: Workspace, address: str) -> None:
     """Tell where it is; and, if nobody can sign in yet, how to become the first who can."""
     from eventlake.control.people import Scope  # noqa: PLC0415
 
     _say(f"Console on {address}. Stop with Ctrl-C.")
-    if not place.people.users():
-        link = f"{address}/welcome/{place.people.invite(Scope.ADMIN)}"
+    if not workspace.people.users():
+        link = f"{address}/welcome/{workspace.people.invite(Scope.ADMIN)}"
         _say(f"Nobody can sign in yet. Open this link once, within a day: {link}")
 
 
@@ -213,11 +213,11 @@ def _reached(host: str) -> str:
     return f"[{host}]" if ":" in host else host
 
 
-def tell_people(place: Workspace, stop: threading.Event, *, every: float = _ALERTS_EVERY) -> None:
+def tell_people(workspace: Workspace, stop: threading.Event, *, every: float = _ALERTS_EVERY) -> None:
     """Look for what people should be told, and tell them; in a thread of its own, as mail servers take their time."""
     from eventlake.alerts.watch import Watch  # noqa: PLC0415
 
-    watch = Watch(place)
+    watch = Watch(workspace)
     while not stop.wait(every):
         for attempt, what in ((watch.look, "look for"), (watch.deliver, "deliver")):  # one does without the other
             try:
@@ -229,10 +229,10 @@ def tell_people(place: Workspace, stop: threading.Event, *, every: float = _ALER
 
 
 def _opened(*, gives_way: bool = False) -> Workspace:
-    place = Workspace.open(state.folder())
-    place.keep_spark_log(gives_way=gives_way)
-    state.at_the_end.callback(place.close)
-    return place
+    workspace = Workspace.open(state.folder())
+    workspace.keep_spark_log(gives_way=gives_way)
+    state.at_the_end.callback(workspace.close)
+    return workspace
 
 
 def _stopped_by_signals() -> threading.Event:

@@ -42,9 +42,9 @@ def add(
 @app.command(name="list")
 def list_sources(as_json: JsonFlag = False) -> None:
     """Show the sources, with the settings of their connections to the default lake."""
-    place = state.workspace()
-    default = {one.source.id: one for one in place.connections.all() if one.lake == DEFAULT_LAKE}
-    sources = place.sources.all()
+    workspace = state.workspace()
+    default = {one.source.id: one for one in workspace.connections.all() if one.lake == DEFAULT_LAKE}
+    sources = workspace.sources.all()
     if as_json:
         output.print_json([_shown(source, default.get(source.id)) for source in sources])
         return

@@ -38,9 +38,9 @@ def folder() -> Path:
 def workspace() -> "Workspace":
     from eventlake.workspace import Workspace  # noqa: PLC0415 - help shall be there at once
 
-    place = Workspace.open(_folder)
-    at_the_end.callback(place.close)
-    return place
+    workspace = Workspace.open(_folder)
+    at_the_end.callback(workspace.close)
+    return workspace
 
 
 def changes() -> "Changes":
@@ -48,9 +48,9 @@ def changes() -> "Changes":
     from eventlake.library.changes import Changes  # noqa: PLC0415 - takes its time to load
     from eventlake.library.workspace import Workspace  # noqa: PLC0415
 
-    place = Workspace.open(_folder)
-    at_the_end.callback(place.close)
-    return Changes(place, who())
+    workspace = Workspace.open(_folder)
+    at_the_end.callback(workspace.close)
+    return Changes(workspace, who())
 
 
 def who() -> str:

@@ -64,10 +64,10 @@ def _of_lines(lines: Iterable[str]) -> Iterator[str]:
 
 
 def _tell_added(subjects: Iterable[str], path: str, source: str | None) -> None:
-    place = state.workspace()
+    workspace = state.workspace()
     with output.talk.status("writing the list…"):
         added = state.changes().suppress(subjects, path, source=source)
-    output.say(f"{count(added, 'subject')} added; {place.suppressions.count():,} on the list")
+    output.say(f"{count(added, 'subject')} added; {workspace.suppressions.count():,} on the list")
     if added:
         output.talk.print("What is in the lake of them goes with `eventlake replay SOURCE`, for all or for a period.")
 
@@ -78,9 +78,9 @@ def remove(subjects: Subjects, path: By = "userId", source: Of = None) -> None:
 
     Example: eventlake suppress remove u-4711
     """
-    place = state.workspace()
+    workspace = state.workspace()
     removed = state.changes().unsuppress(subjects, path, source=source)
-    output.say(f"{count(removed, 'subject')} removed; {place.suppressions.count():,} on the list")
+    output.say(f"{count(removed, 'subject')} removed; {workspace.suppressions.count():,} on the list")
 
 
 @app.command("list")
@@ -89,8 +89,8 @@ def list_(
     as_json: JsonFlag = False,
 ) -> None:
     """Who is on the list. This shows their ids: mind who sees your screen."""
-    place = state.workspace()
-    slugs = place.sources.slugs()
+    workspace = state.workspace()
+    slugs = workspace.sources.slugs()
     rows = [
         {
             "subject": one.subject,
@@ -99,7 +99,7 @@ def list_(
             "added_at": instants.to_text(one.added_at),
             "added_by": one.added_by,
         }
-        for one in place.suppressions.latest(limit)
+        for one in workspace.suppressions.latest(limit)
     ]
     if as_json:
         output.print_json(rows)
@@ -107,5 +107,5 @@ def list_(
     unknown = {"subject": "(only its hash is known)", "source": "all"}
     shown = [tuple(value or unknown.get(name) for name, value in row.items()) for row in rows]
     output.table(None, ("subject", "path", "source", "since", "by"), shown)
-    if place.suppressions.count() > limit:
-        output.talk.print(f"{place.suppressions.count() - limit:,} more; --limit shows more of them")
+    if workspace.suppressions.count() > limit:
+        output.talk.print(f"{workspace.suppressions.count() - limit:,} more; --limit shows more of them")

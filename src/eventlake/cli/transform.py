@@ -85,8 +85,8 @@ def preview(
 
     Example: eventlake transform preview web rename.json
     """
-    place = state.workspace()
-    sent = library.events_sent(place, _id(source), None, None, most)
+    workspace = state.workspace()
+    sent = library.events_sent(workspace, _id(source), None, None, most)
     found = previewed([decoded(told) for told in _read(file)], (one.event for one in sent))
     if as_json:
         output.print_json(found._asdict())

@@ -30,14 +30,14 @@ def verify(
     and the reports. What differs is named: which file, which table and hour, how many rows, which messages. What
     cannot be verified, in a lake that cannot be reached say, does not hold up the rest.
     """
-    place = state.workspace()
-    with Runners(place) as runners:
+    workspace = state.workspace()
+    with Runners(workspace) as runners:
 
         def attempt(connection: Connection) -> list[Finding]:
-            verify = partial(_verified, place, connection, runners, mend=mend)
+            verify = partial(_verified, workspace, connection, runners, mend=mend)
             return state.patiently(wait, connection.name, verify)
 
-        found = verified_each(place, names or (), attempt)
+        found = verified_each(workspace, names or (), attempt)
     findings = [(name, finding) for name, of_one in found.items() for finding in of_one]
     if as_json:
         output.print_json(
@@ -47,8 +47,8 @@ def verify(
         shown = [(name, f.kind, f.where, f.detail) for name, f in findings]
         output.table("What differs", ("source", "kind", "where", "detail"), shown)
     else:
-        connections = place.connections.meant(names)
-        files = (file for one in connections for file in place.lake(one.lake).ledger.data_files(one.source.id))
+        connections = workspace.connections.meant(names)
+        files = (file for one in connections for file in workspace.lake(one.lake).ledger.data_files(one.source.id))
         rows, of = sum(file.rows for file in files), len({one.source.id for one in connections})
         output.out.print(f"Everything agrees: {count(rows, 'row')} of {count(of, 'source')}.")
     if findings:
@@ -57,8 +57,8 @@ def verify(
         )
 
 
-def _verified(place: Workspace, connection: Connection, runners: Runners, *, mend: bool) -> list[Finding]:
+def _verified(workspace: Workspace, connection: Connection, runners: Runners, *, mend: bool) -> list[Finding]:
     cluster_id = connection.settings.emr_cluster_id
     with runners.of(connection.lake, cluster_id) as runner, output.progress() as report:
         how = mended if mend else verify_connection
-        return how(place, connection, runner, report)
+        return how(workspace, connection, runner, report)

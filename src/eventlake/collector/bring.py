@@ -45,20 +45,20 @@ class Waiting(NamedTuple):
         return f"{text}; they reach it within {max(1, round(self.within))} s"
 
 
-def bring(place: Workspace, patience: float = PATIENCE) -> Waiting:
+def bring(workspace: Workspace, patience: float = PATIENCE) -> Waiting:
     """Let the events of a workspace's collector come to the archive; what is still missing."""
     try:
-        spool = Spool(place.folder)
-        return _brought(place, spool, patience) if log.waiting(spool.logs) else Waiting({})
+        spool = Spool(workspace.folder)
+        return _brought(workspace, spool, patience) if log.waiting(spool.logs) else Waiting({})
     except OSError as error:  # no reason not to load what is in the archive
         return Waiting({}, unseen=str(error))
 
 
-def _brought(place: Workspace, spool: Spool, patience: float) -> Waiting:
+def _brought(workspace: Workspace, spool: Spool, patience: float) -> Waiting:
     deadline = time.monotonic() + patience
     try:
         with only_one(spool.lock, "a collector is running", fix="ask it"):
-            roller = Roller(place, condition.load(spool).roll_seconds, tell=lambda _text: None)
+            roller = Roller(workspace, condition.load(spool).roll_seconds, tell=lambda _text: None)
             roller.seal_left()
             while time.monotonic() < deadline and roller.one():
                 pass

@@ -24,10 +24,10 @@ Tell = Callable[[str], None]
 
 
 class Roller:
-    def __init__(self, place: Workspace, roll_seconds: float, tell: Tell) -> None:
-        self._place = place
+    def __init__(self, workspace: Workspace, roll_seconds: float, tell: Tell) -> None:
+        self._workspace = workspace
         self._tell = tell
-        self._spool = Spool(place.folder)
+        self._spool = Spool(workspace.folder)
         self._recent = RecentIds(self._spool.recent)
         self._counters = Counters(self._spool.counters, "roller")
         self._condition = Condition(roll_seconds)
@@ -48,7 +48,7 @@ class Roller:
         try:
             waiting = log.sealed(self._spool.logs)
             if waiting:
-                storage = self._place.archive
+                storage = self._workspace.archive
                 since = min(map(log.opened_at, waiting))
                 insist = time.monotonic() - (self._failing_since or time.monotonic()) < _INSISTING
                 for mended in mend(self._recent, storage, since=since, insist=insist):

@@ -35,11 +35,11 @@ _BUSY = "another collector is running in this workspace"
 
 
 class Supervisor:
-    def __init__(self, place: Workspace, options: Options, tell: Tell) -> None:
-        self._place = place
+    def __init__(self, workspace: Workspace, options: Options, tell: Tell) -> None:
+        self._workspace = workspace
         self._options = options
         self._tell = tell
-        self._spool = Spool(place.folder)
+        self._spool = Spool(workspace.folder)
         self._workers: dict[str, subprocess.Popen[bytes]] = {}
         self._counters = Counters(self._spool.counters, "supervisor")
         self._noted_at = float("-inf")
@@ -51,10 +51,10 @@ class Supervisor:
         # Workers hold the lock too: what they write to must not be taken for what was left behind.
         lock = only_one(self._spool.lock, _BUSY, fix="stop it, or use its port", patience=_PATIENCE)
         with lock as held, self._signals():
-            roller = Roller(self._place, self._options.roll_seconds, self._tell)
+            roller = Roller(self._workspace, self._options.roll_seconds, self._tell)
             roller.seal_left()  # of processes that were killed
             with suppress(EventLakeError, OSError):
-                self._place.collected.begin(self._name, self._place.clock.now(), self._totals())
+                self._workspace.collected.begin(self._name, self._workspace.clock.now(), self._totals())
             with _listening(self._options) as listening:
                 inherited = (listening.fileno(), held)
                 for number in range(self._options.workers):
@@ -71,7 +71,7 @@ class Supervisor:
                 pass
             self._note_counts(now=True)
             with suppress(EventLakeError):
-                self._place.presence.gone("collector")
+                self._workspace.presence.gone("collector")
             return roller.left()
 
     @contextmanager
@@ -88,7 +88,7 @@ class Supervisor:
 
     def _start(self, name: str, inherited: tuple[int, int]) -> None:
         options = json.dumps(dataclasses.asdict(self._options))
-        command = [sys.executable, "-m", "eventlake.collector.worker", str(self._place.folder), name]
+        command = [sys.executable, "-m", "eventlake.collector.worker", str(self._workspace.folder), name]
         self._workers[name] = subprocess.Popen(  # noqa: S603 # nothing of it comes from a request
             [*command, str(inherited[0]), options],
             pass_fds=inherited,
@@ -114,13 +114,13 @@ class Supervisor:
             return
         self._noted_at = time.monotonic()
         with suppress(EventLakeError, OSError):
-            self._place.collected.note(self._name, self._place.clock.now(), self._totals())
-            self._place.presence.here("collector")
+            self._workspace.collected.note(self._name, self._workspace.clock.now(), self._totals())
+            self._workspace.presence.here("collector")
 
     @property
     def _name(self) -> str:
         """Of the place where it collects."""
-        return f"{socket.gethostname()}:{self._place.folder}"
+        return f"{socket.gethostname()}:{self._workspace.folder}"
 
     def _totals(self) -> dict[str, Taken]:
         return {

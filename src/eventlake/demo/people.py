@@ -62,7 +62,7 @@ def customers(dice: Dice, companies: list[Account], count: int) -> list[Person]:
 
 def _account(dice: Dice, number: int) -> Account:
     name = f"{dice.pick(words.COMPANY_NAMES)} {number + 1}"
-    place = dice.pick(words.PLACES)
+    city = dice.pick(words.CITIES)
     traits = {
         "name": name,
         "industry": dice.pick(words.INDUSTRIES),
@@ -71,7 +71,7 @@ def _account(dice: Dice, number: int) -> Account:
         "createdAt": _past_day(dice),
         "website": f"https://account-{number + 1}.example",
         "total billed": dice.below(9_000_000) / 100,
-        "address": {"city": place.city, "country": place.country},
+        "address": {"city": city.name, "country": city.country},
     }
     return Account(f"acc_{dice.number(6)}", name, msgspec.Raw(_encode(traits)))
 
@@ -79,12 +79,12 @@ def _account(dice: Dice, number: int) -> Account:
 def _person(
     dice: Dice,
     companies: list[Account],
-    context: Callable[[Dice, words.Place, Account, str], dict[str, object]],
+    context: Callable[[Dice, words.City, Account, str], dict[str, object]],
     *,
     signed_in: float,
     device: bool = True,
 ) -> Person:
-    first, last, place = dice.pick(words.FIRST_NAMES), dice.pick(words.LAST_NAMES), dice.pick(words.PLACES)
+    first, last, city = dice.pick(words.FIRST_NAMES), dice.pick(words.LAST_NAMES), dice.pick(words.CITIES)
     user_id = f"usr_{dice.number(8)}"
     email = f"{user_id}@mail.example"
     account = dice.pick(companies)
@@ -97,7 +97,7 @@ def _person(
         "plan": dice.pick(words.PLANS),
         "newsletter": dice.chance(0.4),
         "lifetimeValue": dice.below(400_000) / 100,
-        "address": {"city": place.city, "country": place.country, "postalCode": dice.number(5)},
+        "address": {"city": city.name, "country": city.country, "postalCode": dice.number(5)},
         "company": {"id": account.group_id, "name": account.name},
     }
     return Person(
@@ -109,17 +109,17 @@ def _person(
         email=email,
         account=account,
         traits=msgspec.Raw(_encode(traits)),
-        context_tail=_encode(context(dice, place, account, email))[1:],
+        context_tail=_encode(context(dice, city, account, email))[1:],
         clock_skew_ms=_clock_skew(dice) if device else 0,
     )
 
 
-def _web_context(dice: Dice, place: words.Place, _account: Account, _email: str) -> dict[str, object]:
+def _web_context(dice: Dice, city: words.City, _account: Account, _email: str) -> dict[str, object]:
     browser = dice.pick(words.BROWSERS)
     context: dict[str, object] = {
         "userAgent": browser.user_agent,
-        "locale": place.locale,
-        "timezone": place.timezone,
+        "locale": city.locale,
+        "timezone": city.timezone,
         "library": {"name": "analytics.js", "version": "next-1.81.0"},
         "ip": _ip(dice),
     }
@@ -129,7 +129,7 @@ def _web_context(dice: Dice, place: words.Place, _account: Account, _email: str)
     return context
 
 
-def _ios_context(dice: Dice, place: words.Place, _account: Account, _email: str) -> dict[str, object]:
+def _ios_context(dice: Dice, city: words.City, _account: Account, _email: str) -> dict[str, object]:
     phone, (version, build) = dice.pick(words.PHONES), dice.pick(words.APP_VERSIONS)
     wifi, system = dice.chance(0.6), dice.pick(words.IOS_VERSIONS)
     return {
@@ -141,24 +141,24 @@ def _ios_context(dice: Dice, place: words.Place, _account: Account, _email: str)
             "type": "ios",
         },
         "library": {"name": "analytics-swift", "version": "1.9.1"},
-        "locale": place.locale,
-        "location": {"city": place.city, "latitude": place.latitude, "longitude": place.longitude},
+        "locale": city.locale,
+        "location": {"city": city.name, "latitude": city.latitude, "longitude": city.longitude},
         "network": {"carrier": dice.pick(words.CARRIERS), "cellular": not wifi, "wifi": wifi},
         "os": {"name": "iOS", "version": system},
         "screen": {"width": phone.width, "height": phone.height, "density": 3},
-        "timezone": place.timezone,
+        "timezone": city.timezone,
         "userAgent": f"Mozilla/5.0 (iPhone; CPU iPhone OS {system.replace('.', '_')} like Mac OS X)",
         "ip": _ip(dice),
     }
 
 
-def _server_context(dice: Dice, place: words.Place, account: Account, email: str) -> dict[str, object]:
+def _server_context(dice: Dice, city: words.City, account: Account, email: str) -> dict[str, object]:
     return {
         "library": {"name": "@segment/analytics-node", "version": "2.3.0"},
         "app": {"name": "orders-api", "version": "2026.10.3"},
         "groupId": account.group_id,
-        "locale": place.locale,
-        "timezone": place.timezone,
+        "locale": city.locale,
+        "timezone": city.timezone,
         "traits": {"email": email, "plan": dice.pick(words.PLANS), "role": dice.pick(words.ROLES)},
         "instance": {"region": "eu-central-1", "pod": f"orders-api-{dice.number(5)}"},
     }

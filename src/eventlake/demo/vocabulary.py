@@ -30,8 +30,8 @@ COMPANY_NAMES = (
 )  # fmt: skip
 
 
-class Place(NamedTuple):
-    city: str
+class City(NamedTuple):
+    name: str
     country: str
     locale: str
     timezone: str
@@ -39,17 +39,17 @@ class Place(NamedTuple):
     longitude: float
 
 
-PLACES = (
-    Place("Berlin", "Germany", "de-DE", "Europe/Berlin", 52.5200, 13.4050),
-    Place("Hamburg", "Germany", "de-DE", "Europe/Berlin", 53.5511, 9.9937),
-    Place("Amsterdam", "Netherlands", "nl-NL", "Europe/Amsterdam", 52.3676, 4.9041),
-    Place("Stockholm", "Sweden", "sv-SE", "Europe/Stockholm", 59.3293, 18.0686),
-    Place("London", "United Kingdom", "en-GB", "Europe/London", 51.5072, -0.1276),
-    Place("Lyon", "France", "fr-FR", "Europe/Paris", 45.7640, 4.8357),
-    Place("Lisbon", "Portugal", "pt-PT", "Europe/Lisbon", 38.7223, -9.1393),
-    Place("Chicago", "United States", "en-US", "America/Chicago", 41.8781, -87.6298),
-    Place("Toronto", "Canada", "en-CA", "America/Toronto", 43.6532, -79.3832),
-    Place("Tokyo", "Japan", "ja-JP", "Asia/Tokyo", 35.6762, 139.6503),
+CITIES = (
+    City("Berlin", "Germany", "de-DE", "Europe/Berlin", 52.5200, 13.4050),
+    City("Hamburg", "Germany", "de-DE", "Europe/Berlin", 53.5511, 9.9937),
+    City("Amsterdam", "Netherlands", "nl-NL", "Europe/Amsterdam", 52.3676, 4.9041),
+    City("Stockholm", "Sweden", "sv-SE", "Europe/Stockholm", 59.3293, 18.0686),
+    City("London", "United Kingdom", "en-GB", "Europe/London", 51.5072, -0.1276),
+    City("Lyon", "France", "fr-FR", "Europe/Paris", 45.7640, 4.8357),
+    City("Lisbon", "Portugal", "pt-PT", "Europe/Lisbon", 38.7223, -9.1393),
+    City("Chicago", "United States", "en-US", "America/Chicago", 41.8781, -87.6298),
+    City("Toronto", "Canada", "en-CA", "America/Toronto", 43.6532, -79.3832),
+    City("Tokyo", "Japan", "ja-JP", "Asia/Tokyo", 35.6762, 139.6503),
 )
 
 

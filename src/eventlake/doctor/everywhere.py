@@ -20,8 +20,8 @@ from eventlake.workspace import Lake
 ROOM = 1_000_000_000  # bytes; a sync needs about the size of its raw files
 
 
-def settings(place: Lake) -> str:
-    return f"workspace {place.workspace_id}, lake in {place.storage.root}"
+def settings(lake: Lake) -> str:
+    return f"workspace {lake.workspace_id}, lake in {lake.storage.root}"
 
 
 class Trial:
@@ -31,28 +31,28 @@ class Trial:
 
     name = f".doctor-{uuid.uuid4().hex}"
 
-    def _path(self, place: Lake) -> str:
-        return f"{place.folders.stage}/{self.name}"
+    def _path(self, lake: Lake) -> str:
+        return f"{lake.folders.stage}/{self.name}"
 
-    def _other_path(self, place: Lake) -> str:
-        return f"{place.folders.commits}/{self.name}"
+    def _other_path(self, lake: Lake) -> str:
+        return f"{lake.folders.commits}/{self.name}"
 
-    def stage(self, place: Lake) -> str:
+    def stage(self, lake: Lake) -> str:
         try:
-            place.storage.write(self._path(place), self.content)
+            lake.storage.write(self._path(lake), self.content)
         except UploadDeniedError as error:
             raise StagingDeniedError(error.problem, fix=error.fix) from error
-        return f"a file in {place.storage.full(place.folders.stage)}"
+        return f"a file in {lake.storage.full(lake.folders.stage)}"
 
-    def write(self, place: Lake) -> str:
-        place.storage.write(self._other_path(place), self.content)
-        return f"a file in {place.storage.full(place.folders.commits)}"
+    def write(self, lake: Lake) -> str:
+        lake.storage.write(self._other_path(lake), self.content)
+        return f"a file in {lake.storage.full(lake.folders.commits)}"
 
-    def create(self, place: Lake) -> str:
-        fresh = f"{self._path(place)}-new"
-        is_new = place.storage.create(fresh, self.content)
-        is_again = place.storage.create(fresh, b"another content")
-        place.storage.delete(fresh)
+    def create(self, lake: Lake) -> str:
+        fresh = f"{self._path(lake)}-new"
+        is_new = lake.storage.create(fresh, self.content)
+        is_again = lake.storage.create(fresh, b"another content")
+        lake.storage.delete(fresh)
         if is_again or not is_new:
             raise SetupError(
                 "a file that must not exist was written over another",
@@ -61,26 +61,26 @@ class Trial:
             )
         return "never replaces a file"
 
-    def move(self, place: Lake) -> str:
+    def move(self, lake: Lake) -> str:
         """As each file of a run gets its final name: in object stores, by a copy, which asks for more rights."""
-        source, target = f"{self._path(place)}-moving", f"{self._other_path(place)}-moved"
-        place.storage.write(source, self.content)
-        place.storage.move(source, target)
-        found, left = place.storage.read(target), place.storage.stat(source)
-        place.storage.delete(target)
+        source, target = f"{self._path(lake)}-moving", f"{self._other_path(lake)}-moved"
+        lake.storage.write(source, self.content)
+        lake.storage.move(source, target)
+        found, left = lake.storage.read(target), lake.storage.stat(source)
+        lake.storage.delete(target)
         return self._same(found == self.content and left is None, "gives a file another name")
 
-    def read(self, place: Lake) -> str:
-        return self._same(place.storage.read(self._path(place)) == self.content, "gives back what was written")
+    def read(self, lake: Lake) -> str:
+        return self._same(lake.storage.read(self._path(lake)) == self.content, "gives back what was written")
 
-    def list(self, place: Lake) -> str:
-        shown = {file.path for file in place.storage.files(place.folders.stage)}
-        return self._same(self._path(place) in shown, "shows what was written")
+    def list(self, lake: Lake) -> str:
+        shown = {file.path for file in lake.storage.files(lake.folders.stage)}
+        return self._same(self._path(lake) in shown, "shows what was written")
 
-    def delete(self, place: Lake) -> str:
-        place.storage.delete(self._other_path(place))
-        place.storage.delete(self._path(place))
-        return self._same(place.storage.stat(self._path(place)) is None, "what is deleted is gone")
+    def delete(self, lake: Lake) -> str:
+        lake.storage.delete(self._other_path(lake))
+        lake.storage.delete(self._path(lake))
+        return self._same(lake.storage.stat(self._path(lake)) is None, "what is deleted is gone")
 
     @staticmethod
     def _same(holds: bool, what: str) -> str:
@@ -89,40 +89,40 @@ class Trial:
         return what
 
 
-def raw_archive(place: Lake) -> str:
-    return f"{count(len(archive_layout.sources(place.archive)), 'source')} in {place.archive.root}"
+def raw_archive(lake: Lake) -> str:
+    return f"{count(len(archive_layout.sources(lake.archive)), 'source')} in {lake.archive.root}"
 
 
-def space(place: Lake) -> str:
-    root = Path(place.storage.root)
-    free = shutil.disk_usage(root if root.exists() else place.workspace.folder).free
+def space(lake: Lake) -> str:
+    root = Path(lake.storage.root)
+    free = shutil.disk_usage(root if root.exists() else lake.workspace.folder).free
     if free < ROOM:
         raise NoSpaceError(f"only {size(free)} free", fix="make room: a sync needs about the size of its raw files")
     return f"{size(free)} free"
 
 
-def lake(place: Lake) -> str:
-    refuse_unknown(place)
+def lake(lake: Lake) -> str:
+    refuse_unknown(lake)
     return "all that is in it is known to the database"
 
 
-def connections(place: Lake) -> str:
+def connections(lake: Lake) -> str:
     """Also of lakes that the settings do not have, which have no doctor of their own."""
-    for name in place.workspace.settings.wrong_lakes:
-        raise place.workspace.connections.no_lake(name)
-    known = place.workspace.connections.all()
+    for name in lake.workspace.settings.wrong_lakes:
+        raise lake.workspace.connections.no_lake(name)
+    known = lake.workspace.connections.all()
     for one in known:
-        if one.lake not in place.workspace.lakes:
-            error = place.workspace.connections.no_lake(one.lake)
+        if one.lake not in lake.workspace.lakes:
+            error = lake.workspace.connections.no_lake(one.lake)
             raise SetupError(f"{one.full_name}: {error.problem}", fix=error.fix)
-        if one.lake == place.name:
-            check_dialect(one, place.settings.dialect)
-    return count(sum(one.lake == place.name for one in known), "connection")
+        if one.lake == lake.name:
+            check_dialect(one, lake.settings.dialect)
+    return count(sum(one.lake == lake.name for one in known), "connection")
 
 
-def clock(place: Lake) -> str:
-    now = place.clock.now()
-    newest = max((run.started_at for run in place.workspace.runs.latest(1000)), default=0)
+def clock(lake: Lake) -> str:
+    now = lake.clock.now()
+    newest = max((run.started_at for run in lake.workspace.runs.latest(1000)), default=0)
     if now < newest:
         raise SetupError(
             f"the clock shows {time_text(now * 1000)}, but a run began at {time_text(newest * 1000)}",
@@ -135,17 +135,17 @@ def java(_: Lake) -> str:
     return str(java_home())
 
 
-def spark(place: Lake, around: Around) -> str:
-    settings = place.settings.runner
-    with Runners(place.workspace, around) as runners, runners.of(place.name) as runner:
+def spark(lake: Lake, around: Around) -> str:
+    settings = lake.settings.runner
+    with Runners(lake.workspace, around) as runners, runners.of(lake.name) as runner:
         cores = runner.parallelism
         runner.run(twice, None, list(range(cores)))
         where = settings.master if settings.kind == "spark" else settings.kind
         return f"{where}, {count(cores, 'task')} at once"
 
 
-def class_cache(place: Lake, *, make: bool) -> str:
-    settings, log = place.settings.runner, spark_log(place)
+def class_cache(lake: Lake, *, make: bool) -> str:
+    settings, log = lake.settings.runner, spark_log(lake)
     if settings.kind != "spark" or not settings.master.startswith("local"):
         raise SkippedStep("is for Spark on this machine")
     found = find_class_cache()

@@ -13,34 +13,34 @@ _name = f"doctor_{uuid.uuid4().hex}"
 _made: dict[str, bool] = {}  # lakes for which the database was made to try it
 
 
-def reach(place: Lake) -> str:
-    return count(place.hive.database_count(), "database")
+def reach(lake: Lake) -> str:
+    return count(lake.hive.database_count(), "database")
 
 
-def schema(place: Lake) -> str:
-    return count(len(place.hive.tables()), "table")
+def schema(lake: Lake) -> str:
+    return count(len(lake.hive.tables()), "table")
 
 
-def create(place: Lake) -> str:
+def create(lake: Lake) -> str:
     try:
-        _made[place.name] = place.hive.make_database(SYSTEM_DATABASE)
+        _made[lake.name] = lake.hive.make_database(SYSTEM_DATABASE)
     except CatalogWriteDeniedError:
-        place.hive.prepare(SYSTEM_DATABASE)  # who may not make it needs it to be there
-    folder = _folder(place)
-    place.storage.write(f"{folder}/table", b"")  # where there is no folder, a metastore makes one
+        lake.hive.prepare(SYSTEM_DATABASE)  # who may not make it needs it to be there
+    folder = _folder(lake)
+    lake.storage.write(f"{folder}/table", b"")  # where there is no folder, a metastore makes one
     trial = TableChange(SYSTEM_DATABASE, _name, "doctor", "doctor", folder, ("day",))
     try:
-        for refused in place.hive.apply([trial], run_id="doctor", at=place.clock.now()):
+        for refused in lake.hive.apply([trial], run_id="doctor", at=lake.clock.now()):
             raise CatalogLimitError(refused, fix="see the log of the metastore: new tables are not shown")
     except EventLakeError:
-        _tidy_up(place)
+        _tidy_up(lake)
         raise
     return f"{SYSTEM_DATABASE}.{_name}"
 
 
-def compare(place: Lake) -> str:
+def compare(lake: Lake) -> str:
     """Whether two that change a table at once are told apart."""
-    if not place.hive.compares(SYSTEM_DATABASE, _name):
+    if not lake.hive.compares(SYSTEM_DATABASE, _name):
         raise SkippedStep(
             "in this metastore whoever writes last wins, as in all before Hive 2.3.10 and in Hive 3; runs do not meet "
             "there, but who edits a table in the same moment may lose the edit"
@@ -48,18 +48,18 @@ def compare(place: Lake) -> str:
     return "whoever comes second is told"
 
 
-def delete(place: Lake) -> str:
-    place.hive.drop(SYSTEM_DATABASE, _name)
-    _tidy_up(place)
+def delete(lake: Lake) -> str:
+    lake.hive.drop(SYSTEM_DATABASE, _name)
+    _tidy_up(lake)
     return f"{SYSTEM_DATABASE}.{_name}"
 
 
-def _tidy_up(place: Lake) -> None:
-    place.storage.delete_folder(_folder(place))
-    if _made.pop(place.name, False):  # for this trial: a sync makes it again if it needs it
+def _tidy_up(lake: Lake) -> None:
+    lake.storage.delete_folder(_folder(lake))
+    if _made.pop(lake.name, False):  # for this trial: a sync makes it again if it needs it
         with suppress(EventLakeError):  # not everybody may
-            place.hive.drop_database(SYSTEM_DATABASE)
+            lake.hive.drop_database(SYSTEM_DATABASE)
 
 
-def _folder(place: Lake) -> str:
-    return f"{place.folders.stage}/.{_name}"
+def _folder(lake: Lake) -> str:
+    return f"{lake.folders.stage}/.{_name}"

@@ -23,25 +23,25 @@ _trial = TableChange(
 _made: dict[str, bool] = {}  # lakes for which the database was made to try it
 
 
-def has_bucket(place: Lake) -> bool:
-    return isinstance(place.storage, S3Storage)
+def has_bucket(lake: Lake) -> bool:
+    return isinstance(lake.storage, S3Storage)
 
 
-def identity(place: Lake) -> str:
+def identity(lake: Lake) -> str:
     """Who acts: shows that credentials are there, and that the role can be assumed."""
-    if place.settings.s3.endpoint and not place.settings.aws.role_arn:
+    if lake.settings.s3.endpoint and not lake.settings.aws.role_arn:
         raise SkippedStep("is for Amazon's own servers")
-    found = Service("sts", place.settings.aws.options).ask("get_caller_identity", "ask STS who this is")
+    found = Service("sts", lake.settings.aws.options).ask("get_caller_identity", "ask STS who this is")
     return str(found["Arn"])
 
 
-def regions(place: Lake) -> str:
+def regions(lake: Lake) -> str:
     """Where bucket, catalog and cluster are: Athena and EMR read from their own region only."""
-    settings = place.settings
+    settings = lake.settings
     if settings.s3.endpoint:
         raise SkippedStep("is for Amazon's own servers")
-    assert isinstance(place.storage, S3Storage)  # noqa: S101 - the step is for buckets
-    bucket, asked = place.storage.region(), session(settings.aws.options).region_name
+    assert isinstance(lake.storage, S3Storage)  # noqa: S101 - the step is for buckets
+    bucket, asked = lake.storage.region(), session(settings.aws.options).region_name
     if bucket != asked and (settings.catalog.kind == "glue" or settings.runner.kind in ("emr", "emr-serverless")):
         raise InvalidSettingsError(
             f"the bucket is in {bucket}, but Glue and EMR are asked in {asked}",
@@ -50,57 +50,57 @@ def regions(place: Lake) -> str:
     return bucket
 
 
-def glue_account(place: Lake) -> str:
+def glue_account(lake: Lake) -> str:
     """Whose catalog it is. Mostly that of who acts, as Segment's guide has it; but it may be another account's."""
-    assert place.settings.catalog.kind == "glue"  # noqa: S101 - the step is for Glue
-    wanted = place.settings.catalog.catalog_id
-    found = Service("sts", place.settings.aws.options).ask("get_caller_identity", "ask STS who this is")
+    assert lake.settings.catalog.kind == "glue"  # noqa: S101 - the step is for Glue
+    wanted = lake.settings.catalog.catalog_id
+    found = Service("sts", lake.settings.aws.options).ask("get_caller_identity", "ask STS who this is")
     if wanted in (None, found["Account"]):
         return str(found["Account"])
     return f"{wanted}, another account's than that of who acts, {found['Account']}: is that what is meant?"
 
 
-def staging_expires(place: Lake, *, make: bool) -> str:
+def staging_expires(lake: Lake, *, make: bool) -> str:
     """Runs clean up after themselves; this removes what a lost worker left."""
-    assert isinstance(place.storage, S3Storage)  # noqa: S101 - the step is for buckets
-    stage = place.folders.stage
-    rule = f"files below {place.storage.full(stage)} are removed after {STAGING_DAYS} days"
-    if place.storage.expires(stage, STAGING_DAYS):
+    assert isinstance(lake.storage, S3Storage)  # noqa: S101 - the step is for buckets
+    stage = lake.folders.stage
+    rule = f"files below {lake.storage.full(stage)} are removed after {STAGING_DAYS} days"
+    if lake.storage.expires(stage, STAGING_DAYS):
         return rule
     if not make:
         raise SkippedStep(f"`eventlake doctor --expire-staging` gives the bucket a rule: {rule}")
-    place.storage.expire(stage, STAGING_DAYS)
+    lake.storage.expire(stage, STAGING_DAYS)
     return rule
 
 
-def glue_database(place: Lake) -> str:
+def glue_database(lake: Lake) -> str:
     try:
-        _made[place.name] = place.glue.make_database(SYSTEM_DATABASE)
+        _made[lake.name] = lake.glue.make_database(SYSTEM_DATABASE)
     except CatalogWriteDeniedError:
-        place.glue.prepare(SYSTEM_DATABASE)  # who may not make it needs it to be there
+        lake.glue.prepare(SYSTEM_DATABASE)  # who may not make it needs it to be there
     return f"{SYSTEM_DATABASE} is there"
 
 
-def glue_schema(place: Lake) -> str:
-    return count(len(place.glue.tables()), "table")
+def glue_schema(lake: Lake) -> str:
+    return count(len(lake.glue.tables()), "table")
 
 
-def glue_create(place: Lake) -> str:
-    for refused in place.glue.apply([_trial], run_id="doctor", at=place.clock.now()):
+def glue_create(lake: Lake) -> str:
+    for refused in lake.glue.apply([_trial], run_id="doctor", at=lake.clock.now()):
         raise CatalogLimitError(refused, fix="ask AWS for a higher limit, or make room: new tables are not shown")
     return f"{_trial.database}.{_trial.table}"
 
 
-def glue_delete(place: Lake) -> str:
-    place.glue.drop(_trial.database, _trial.table)
-    if _made.pop(place.name, False):  # for this trial: a sync makes it again if it needs it
+def glue_delete(lake: Lake) -> str:
+    lake.glue.drop(_trial.database, _trial.table)
+    if _made.pop(lake.name, False):  # for this trial: a sync makes it again if it needs it
         with suppress(EventLakeError):  # not everybody may
-            place.glue.drop_database(SYSTEM_DATABASE)
+            lake.glue.drop_database(SYSTEM_DATABASE)
     return f"{_trial.database}.{_trial.table}"
 
 
-def cluster_status(place: Lake) -> str:
-    settings = place.settings
+def cluster_status(lake: Lake) -> str:
+    settings = lake.settings
     if settings.runner.kind == "emr-serverless":
         return Serverless(settings.aws.options, settings.runner.application_id).state()
     assert settings.runner.kind == "emr"  # noqa: S101 - the step is for EMR

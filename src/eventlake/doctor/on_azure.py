@@ -16,22 +16,22 @@ from eventlake.storage.adls import AzureStorage
 from eventlake.workspace import Lake
 
 
-def is_on_azure(place: Lake) -> bool:
-    return isinstance(place.storage, AzureStorage)
+def is_on_azure(lake: Lake) -> bool:
+    return isinstance(lake.storage, AzureStorage)
 
 
-def vault(place: Lake) -> str:
+def vault(lake: Lake) -> str:
     """Secrets that the settings leave in Key Vault: each is asked for."""
-    places = kept_in_vaults(place)
+    places = kept_in_vaults(lake)
     for one in places:
         revealed(SecretStr(one))
     return f"{count(len(places), 'secret')} can be read"
 
 
-def kept_in_vaults(place: Lake) -> list[str]:
+def kept_in_vaults(lake: Lake) -> list[str]:
     """Where the secrets are that this lake needs, and those that the workspace needs for all."""
-    whole = place.workspace.settings
-    needed = (place.settings, whole.database, whole.archive, *whole.annexes.values(), *whole.channels.values())
+    whole = lake.workspace.settings
+    needed = (lake.settings, whole.database, whole.archive, *whole.annexes.values(), *whole.channels.values())
     found = (one.get_secret_value() for part in needed for one in _secrets(part))
     return sorted({one for one in found if one.startswith(SCHEME)})
 
@@ -44,9 +44,9 @@ def _secrets(value: Any) -> Iterator[SecretStr]:
             yield from _secrets(one)
 
 
-def identity(place: Lake) -> str:
+def identity(lake: Lake) -> str:
     """Who acts: shows that there is a way in; whether it is let in, the steps of the storage tell."""
-    options = place.settings.azure.options
+    options = lake.settings.azure.options
     if options.account_key:
         return "the key of the account"
     if options.sas_token:
@@ -67,8 +67,8 @@ def _who(options: AzureOptions) -> str:
     return f"managed identity {options.client_id}" if options.client_id else "whoever Azure's tools find"
 
 
-def namespace(place: Lake) -> str:
+def namespace(lake: Lake) -> str:
     """Whether the account has real folders. Where it has, a folder can be looked at like a file."""
-    if place.storage.stat(place.folders.stage):
+    if lake.storage.stat(lake.folders.stage):
         return "hierarchical, as the documents ask for"
     return "flat: everything works, but tools that rename folders are slow, and folders have no rights of their own"

@@ -5,9 +5,9 @@ from eventlake.reports.words import count
 from eventlake.workspace import Lake
 
 
-def server(place: Lake, around: Around) -> str:
+def server(lake: Lake, around: Around) -> str:
     """Shows that it can be reached, takes the token, and has the versions and libraries that tasks need."""
-    settings = place.settings.runner
+    settings = lake.settings.runner
     assert settings.kind == "connect"  # noqa: S101 - the step is for it
-    with Runners(place.workspace, around) as runners, runners.of(place.name) as runner:
+    with Runners(lake.workspace, around) as runners, runners.of(lake.name) as runner:
         return f"{settings.url}, {count(runner.parallelism, 'task')} at once"

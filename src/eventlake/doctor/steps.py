@@ -51,7 +51,7 @@ def refuse_unknown_parts(steps: Iterable[Step], parts: Sequence[str]) -> None:
             raise InvalidSettingsError(f"there is no part {one!r}", fix=f"choose from {', '.join(known)}")
 
 
-def examined(place: Lake, steps: Iterable[Step]) -> Iterator[dict[str, Any]]:
+def examined(lake: Lake, steps: Iterable[Step]) -> Iterator[dict[str, Any]]:
     """What came of each step, as soon as it is known."""
     passed = set()
     for name, attempt, needs in steps:
@@ -60,7 +60,7 @@ def examined(place: Lake, steps: Iterable[Step]) -> Iterator[dict[str, Any]]:
             yield result | {"detail": f"needs {needs}"}
             continue
         try:
-            result |= {"status": "passed", "detail": attempt(place)}
+            result |= {"status": "passed", "detail": attempt(lake)}
             passed.add(name)
         except SkippedStep as reason:
             result |= {"detail": str(reason)}
@@ -90,9 +90,9 @@ _ON_AZURE = (
     Step("storage: namespace", on_azure.namespace, "storage: upload to staging"),
 )
 _HERE = (
-    Step("database", lambda place: count(len(place.workspace.sources.all()), "source")),
+    Step("database", lambda lake: count(len(lake.workspace.sources.all()), "source")),
     Step("connections", everywhere.connections, "database"),
-    Step("catalog", lambda place: count(len(place.catalog.tables()), "table"), "database"),
+    Step("catalog", lambda lake: count(len(lake.catalog.tables()), "table"), "database"),
     Step("lake", everywhere.lake, "database"),
     Step("clock", everywhere.clock, "database"),
 )

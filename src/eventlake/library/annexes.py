@@ -25,11 +25,11 @@ class Found(NamedTuple):
     bytes: int
 
 
-def add_annex(place: Workspace, source: str, address: str, *, follow: bool) -> Found:
+def add_annex(workspace: Workspace, source: str, address: str, *, follow: bool) -> Found:
     """Let syncs load the raw files at an address, which stay there; with `follow` also those that come later."""
-    source_id = place.sources.get(source).id
-    storage = _of_source(place, address, source_id)
-    _refuse_own(place, storage)
+    source_id = workspace.sources.get(source).id
+    storage = _of_source(workspace, address, source_id)
+    _refuse_own(workspace, storage)
     files = tuple(annexes.files_of(storage))
     if not files and not follow:
         raise NotFoundError(
@@ -40,28 +40,28 @@ def add_annex(place: Workspace, source: str, address: str, *, follow: bool) -> F
         first = files[0].path
         with storage.open_stream(first.removeprefix(f"{storage.root}/")) as raw:
             refuse_other_than_json(raw, first)
-    annexes.keep(place.archive, source_id, Note(storage.root, None if follow else files))
+    annexes.keep(workspace.archive, source_id, Note(storage.root, None if follow else files))
     return Found(storage.root, len(files), sum(file.size for file in files))
 
 
-def notes_of(place: Workspace, source: str) -> list[Note]:
-    return annexes.notes(place.archive, place.sources.get(source).id)
+def notes_of(workspace: Workspace, source: str) -> list[Note]:
+    return annexes.notes(workspace.archive, workspace.sources.get(source).id)
 
 
-def forget_annex(place: Workspace, source: str, address: str) -> Note:
+def forget_annex(workspace: Workspace, source: str, address: str) -> Note:
     """Let syncs read no more files from an address; what is in the lake stays."""
-    known = {note.address: note for note in notes_of(place, source)}
-    note = known.get(_storage_at(place, address).root) or known.get(address)
+    known = {note.address: note for note in notes_of(workspace, source)}
+    note = known.get(_storage_at(workspace, address).root) or known.get(address)
     if note is None:
         there = f": {', '.join(sorted(known))}" if known else ", nor any other"
         raise NotFoundError(f"nothing of {source} is read in {address}", fix=f"name one of its places{there}")
-    annexes.forget(place.archive, place.sources.get(source).id, note.address)
+    annexes.forget(workspace.archive, workspace.sources.get(source).id, note.address)
     return note
 
 
-def _storage_at(place: Workspace, address: str) -> Storage:
+def _storage_at(workspace: Workspace, address: str) -> Storage:
     if "://" not in address:
-        return place.storage_at(str(Path(address).expanduser().resolve()))
+        return workspace.storage_at(str(Path(address).expanduser().resolve()))
     address = address.rstrip("/")
     if not is_in_a_cloud(address):
         raise InvalidSettingsError(
@@ -69,23 +69,23 @@ def _storage_at(place: Workspace, address: str) -> Storage:
             fix="give a folder, s3://bucket/prefix, gs://bucket/prefix, or abfss://container@account.dfs.core.windows.net/…",
         )
     try:
-        return place.storage_at(address)
+        return workspace.storage_at(address)
     except ValidationError as error:
         raise InvalidSettingsError(f"{address}: {mistakes(error)}", fix="correct the address") from error
 
 
-def _of_source(place: Workspace, address: str, source_id: str) -> Storage:
+def _of_source(workspace: Workspace, address: str, source_id: str) -> Storage:
     """The storage at an address; of an archive with folders for several sources, that of this one."""
-    storage = _storage_at(place, address)
+    storage = _storage_at(workspace, address)
     for name in _ARCHIVES:
         if storage.root.rpartition("/")[2] == name:
-            return _below(place, storage, source_id)
+            return _below(workspace, storage, source_id)
         if name in storage.folders(""):
-            return _below(place, place.storage_at(storage.full(name)), source_id)
+            return _below(workspace, workspace.storage_at(storage.full(name)), source_id)
     return storage
 
 
-def _below(place: Workspace, archive: Storage, source_id: str) -> Storage:
+def _below(workspace: Workspace, archive: Storage, source_id: str) -> Storage:
     there = [name for name in archive.folders("") if not layout.is_hidden(name)]
     if source_id not in there:
         seen = f"those that are there: {', '.join(there[:10])}" if there else "which holds none"
@@ -93,13 +93,13 @@ def _below(place: Workspace, archive: Storage, source_id: str) -> Storage:
             f"there is no folder {source_id} in {archive.root}",
             fix=f"name the source's folder, {archive.root}/ID, {seen}; or give the source that id when it is added",
         )
-    return place.storage_at(archive.full(source_id))
+    return workspace.storage_at(archive.full(source_id))
 
 
-def _refuse_own(place: Workspace, annex: Storage) -> None:
+def _refuse_own(workspace: Workspace, annex: Storage) -> None:
     """What eventlake writes is raw files already, or none."""
-    own = [place.archive.full(layout.ROOT)]
-    for lake in place.lakes.values():
+    own = [workspace.archive.full(layout.ROOT)]
+    for lake in workspace.lakes.values():
         own += [lake.storage.full(top) for top in lake.folders.tops]
     for folder in own:
         if f"{annex.root}/".startswith(f"{folder}/") or f"{folder}/".startswith(f"{annex.root}/"):

@@ -25,13 +25,13 @@ class Connected(NamedTuple):
 
 
 def connect_as_told(
-    place: Workspace, slug: str, told: Told, changes: Mapping[str, str], lake: str = "", *, who: str
+    workspace: Workspace, slug: str, told: Told, changes: Mapping[str, str], lake: str = "", *, who: str
 ) -> Connected:
     """Connect a source as Segment's settings say, to the lake that they mean; it is made if it is not there.
 
     Nothing is changed if anything is wrong. Whoever has opened the workspace before does not see a new lake.
     """
-    source = place.sources.get(slug)
+    source = workspace.sources.get(slug)
     if told.source_id not in ("", source.id):
         raise InvalidSettingsError(
             f"the settings are those of Segment's source {told.source_id}, and {slug} has the id {source.id}: its "
@@ -39,17 +39,17 @@ def connect_as_told(
             fix=f"`eventlake source add SLUG --id {told.source_id}` makes a source with that id; "
             "or remove sourceId from the file",
         )
-    if place.settings.wrong_lakes:  # which may be the very lake
-        raise place.connections.no_lake(next(iter(place.settings.wrong_lakes)))
+    if workspace.settings.wrong_lakes:  # which may be the very lake
+        raise workspace.connections.no_lake(next(iter(workspace.settings.wrong_lakes)))
     settings = _validated(told.lake)
-    name, text = _lake_for(place, told.lake, settings, lake)
-    opened = library.Workspace(place.folder, read_settings(tomllib.loads(text), CONFIG), place.clock)
+    name, text = _lake_for(workspace, told.lake, settings, lake)
+    opened = library.Workspace(workspace.folder, read_settings(tomllib.loads(text), CONFIG), workspace.clock)
     try:
         wanted = {**_of_connection(opened.settings.all_lakes[name], settings), **told.connection, **changes}
         opened.connections.planned(slug, name, wanted)
-        if name not in place.settings.all_lakes:
-            _replace(place, text)
-        return Connected(Changes(opened, who).connect(slug, name, wanted), name not in place.settings.all_lakes)
+        if name not in workspace.settings.all_lakes:
+            _replace(workspace, text)
+        return Connected(Changes(opened, who).connect(slug, name, wanted), name not in workspace.settings.all_lakes)
     finally:
         opened.close()
 
@@ -61,10 +61,10 @@ def _validated(wanted: Mapping[str, Any]) -> LakeSettings:
         raise InvalidSettingsError(f"no lake can be made of this: {mistakes(error)}", fix="correct it") from error
 
 
-def _lake_for(place: Workspace, wanted: Mapping[str, Any], settings: LakeSettings, name: str) -> tuple[str, str]:
+def _lake_for(workspace: Workspace, wanted: Mapping[str, Any], settings: LakeSettings, name: str) -> tuple[str, str]:
     """The lake in the same place, or a new one; and the settings file with it. A place has one lake at most."""
-    lakes = place.settings.all_lakes
-    text = (place.folder / CONFIG).read_text()
+    lakes = workspace.settings.all_lakes
+    text = (workspace.folder / CONFIG).read_text()
     for known, lake in lakes.items():
         if lake.root.rstrip("/") != settings.root.rstrip("/"):
             continue
@@ -115,9 +115,9 @@ def _cluster_of(lake: LakeSettings) -> str:
     return lake.runner.cluster_id if lake.runner.kind == "emr" else ""
 
 
-def _replace(place: Workspace, text: str) -> None:
+def _replace(workspace: Workspace, text: str) -> None:
     """Write the settings file, whole or not at all."""
-    file = place.folder / CONFIG
+    file = workspace.folder / CONFIG
     aside = file.with_name(f".{uuid.uuid4().hex}")
     private.make_file(aside)
     aside.write_text(text)

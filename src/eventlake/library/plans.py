@@ -120,14 +120,16 @@ class Sent(NamedTuple):
     line: bytes
 
 
-def events_sent(place: Workspace, source_id: str, start: int | None, stop: int | None, limit: int) -> Iterator[Sent]:
+def events_sent(
+    workspace: Workspace, source_id: str, start: int | None, stop: int | None, limit: int
+) -> Iterator[Sent]:
     """Events of a source that were received in [start, stop): those of the last days first, file by file.
 
     Within a day, files that arrived late may hold older events than those before them.
     """
-    annexes = place.annexes(source_id)
-    whole = whole_archive(place.archive, annexes)
-    files = [*archive.raw_files(place.archive, source_id), *(file for annex in annexes for file in annex.wanted())]
+    annexes = workspace.annexes(source_id)
+    whole = whole_archive(workspace.archive, annexes)
+    files = [*archive.raw_files(workspace.archive, source_id), *(file for annex in annexes for file in annex.wanted())]
     for file in sorted(files, key=lambda file: (archive.day_micros(file.path), file.path), reverse=True):
         try:
             with opened(whole, file.path) as raw:
@@ -183,15 +185,15 @@ def tried(document: RulesDocument, events: Iterable[Sent]) -> Tried:
     return found
 
 
-def release(place: Workspace, connection: Connection) -> Job:
+def release(workspace: Workspace, connection: Connection) -> Job:
     """The replay that lets in what was blocked in the last 30 days, as far as the rules of today do."""
-    return requests.replay(place.lake(connection.lake), connection, *blocked_period(place, connection), ())
+    return requests.replay(workspace.lake(connection.lake), connection, *blocked_period(workspace, connection), ())
 
 
-def blocked_period(place: Workspace, connection: Connection) -> tuple[int, int]:
+def blocked_period(workspace: Workspace, connection: Connection) -> tuple[int, int]:
     """From the first to the last event that runs of the last 30 days blocked, syncs and replays."""
-    now = place.clock.now()
-    runs = place.lake(connection.lake).runs.begun_between(connection.source.id, now - DAYS_KEPT * DAY, now + 1)
+    now = workspace.clock.now()
+    runs = workspace.lake(connection.lake).runs.begun_between(connection.source.id, now - DAYS_KEPT * DAY, now + 1)
     told = (time for run in runs for head in (run.report or [])[:1] for time in head.get("blocked_between", ()))
     blocked = [instant.micros for time in told if (instant := instants.parse(time))]
     if not blocked:

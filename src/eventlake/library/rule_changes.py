@@ -24,8 +24,8 @@ Which = tuple[str, str, int]  # type, key and version of a rule
 class RuleChanges:
     """What somebody changes about the events that get in."""
 
-    def __init__(self, place: Workspace, who: str, note: Note) -> None:
-        self._place = place
+    def __init__(self, workspace: Workspace, who: str, note: Note) -> None:
+        self._workspace = workspace
         self._who = who
         self._note = note
 
@@ -33,21 +33,21 @@ class RuleChanges:
 
     def save_plan(self, plan: Plan) -> PlanVersion:
         """Keep a plan: a new one, or the next version of the one with its id or name."""
-        saved = self._place.plans.save(plan, self._who)
+        saved = self._workspace.plans.save(plan, self._who)
         self._note("save plan", plan.name, after={"version": saved.version, "rules": len(plan.rules)})
         return saved
 
     def new_plan(self, name: str, rules: Iterable[Any] = (), description: str = "") -> Plan:
-        if any(known.name == name for known in self._place.plans.all()):
+        if any(known.name == name for known in self._workspace.plans.all()):
             raise InvalidSettingsError(f"there is a plan {name!r}", fix="choose another name, or change that one")
         with explained():
             made = plans.of_rules(name, [plans.rule(one) for one in rules], description)
         self.save_plan(made)
-        return self._place.plans.get(name)
+        return self._workspace.plans.get(name)
 
     def describe_plan(self, which: str, name: str | None, description: str | None) -> Plan:
         """Give a plan another name or description."""
-        before = self._place.plans.get(which)
+        before = self._workspace.plans.get(which)
         after = msgspec.structs.replace(
             before,
             name=before.name if name is None else name,
@@ -56,13 +56,13 @@ class RuleChanges:
         return self._changed(before, after, after.rules)
 
     def replace_rules(self, which: str, rules: Iterable[Any]) -> Plan:
-        before = self._place.plans.get(which)
+        before = self._workspace.plans.get(which)
         with explained():
             return self._changed(before, before, [plans.rule(one) for one in rules])
 
     def update_rules(self, which: str, changes: Iterable[Mapping[str, Any]]) -> Plan:
         """Change rules of a plan, or add them; `newKey` gives one another event."""
-        before = self._place.plans.get(which)
+        before = self._workspace.plans.get(which)
         rules = {_which(rule): rule for rule in before.rules}
         with explained():
             for told in changes:
@@ -77,7 +77,7 @@ class RuleChanges:
         return self._changed(before, before, rules.values())
 
     def remove_rules(self, which: str, gone: Iterable[Which]) -> Plan:
-        before, gone = self._place.plans.get(which), set(gone)
+        before, gone = self._workspace.plans.get(which), set(gone)
         known = {_which(rule) for rule in before.rules}
         if missing := gone - known:
             kind, key, version = min(missing)
@@ -88,37 +88,37 @@ class RuleChanges:
         with explained():
             made = plans.of_rules(after.name, rules, after.description)
         self.save_plan(msgspec.structs.replace(made, id=before.id))
-        return self._place.plans.get(before.id)
+        return self._workspace.plans.get(before.id)
 
     def delete_plan(self, which: str) -> None:
-        name = self._place.plans.get(which).name
-        self._place.plans.delete(which)
+        name = self._workspace.plans.get(which).name
+        self._workspace.plans.delete(which)
         self._note("delete plan", name)
 
     # What sources do with them
 
     def connect_plan(self, which: str, slug: str) -> Source:
-        source = self._place.sources.get(slug)
-        self._place.plans.connect(which, source.id)
-        self._note("connect plan", source.slug, after=self._place.plans.get(which).name)
+        source = self._workspace.sources.get(slug)
+        self._workspace.plans.connect(which, source.id)
+        self._note("connect plan", source.slug, after=self._workspace.plans.get(which).name)
         return source
 
     def disconnect_plan(self, slug: str) -> Source:
-        source = self._place.sources.get(slug)
-        plan, _ = self._place.plans.of_source(source.id)
-        self._place.plans.disconnect(source.id)
+        source = self._workspace.sources.get(slug)
+        plan, _ = self._workspace.plans.of_source(source.id)
+        self._workspace.plans.disconnect(source.id)
         self._note("disconnect plan", source.slug, before=plan.name if plan else None)
         return source
 
     def enforce(self, slug: str, changes: Mapping[str, str]) -> Enforcement:
         """Change what becomes of events that are not as planned; sources that get something, by slug or id."""
-        source = self._place.sources.get(slug)
-        _, before = self._place.plans.of_source(source.id)
+        source = self._workspace.sources.get(slug)
+        _, before = self._workspace.plans.of_source(source.id)
         given = {
-            key: self._place.sources.get(value).id if key in FORWARDING and value else value
+            key: self._workspace.sources.get(value).id if key in FORWARDING and value else value
             for key, value in changes.items()
         }
-        after = self._place.plans.enforce(source.id, given)
+        after = self._workspace.plans.enforce(source.id, given)
         if after != before:
             self._note(
                 "change enforcement",
@@ -131,14 +131,14 @@ class RuleChanges:
     # Transformations
 
     def save_transformation(self, slug: str, told: Any) -> Transformation:
-        source = self._place.sources.get(slug)
-        made = self._place.plans.transformations.save(source.id, told, self._who)
+        source = self._workspace.sources.get(slug)
+        made = self._workspace.plans.transformations.save(source.id, told, self._who)
         self._note("save transformation", source.slug, after=shown(made))
         return made
 
     def remove_transformation(self, slug: str, which: str) -> Transformation:
-        source = self._place.sources.get(slug)
-        gone = self._place.plans.transformations.remove(source.id, which)
+        source = self._workspace.sources.get(slug)
+        gone = self._workspace.plans.transformations.remove(source.id, which)
         self._note("remove transformation", source.slug, before=shown(gone))
         return gone
 

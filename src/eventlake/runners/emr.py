@@ -7,7 +7,7 @@ from typing import Any
 from eventlake.aws.service import Service
 from eventlake.aws.session import AwsOptions
 from eventlake.errors import EventLakeError, InvalidSettingsError, JobStatusDeniedError, SubmitDeniedError
-from eventlake.runners.emr_states import is_gone, logs_of, lost, refuse_old, state_of, state_of_step, told
+from eventlake.runners.emr_states import in_words, is_gone, logs_of, lost, refuse_old, state_of, state_of_step
 from eventlake.runners.remote import NOT_STARTED, State, Status
 from eventlake.runners.submission import Submission
 
@@ -61,7 +61,7 @@ class Emr(Service):
         status = step["Status"]
         why = status.get("FailureDetails", {})
         where = why.get("LogFile") or (f"{logs}{cluster_id}/steps/{step_id}/" if logs else "")
-        return Status(state_of_step(status), f"step {step_id} on {cluster_id} {told(status)}", where)
+        return Status(state_of_step(status), f"step {step_id} on {cluster_id} {in_words(status)}", where)
 
 
 def check_cluster(emr: Emr, cluster_id: str) -> dict[str, Any]:
@@ -69,7 +69,7 @@ def check_cluster(emr: Emr, cluster_id: str) -> dict[str, Any]:
     cluster = emr.cluster(cluster_id)
     if is_gone(cluster["Status"]):
         raise InvalidSettingsError(
-            f"cluster {cluster_id} {told(cluster['Status'])}",
+            f"cluster {cluster_id} {in_words(cluster['Status'])}",
             fix="start another one and set emr.cluster_id",
         )
     refuse_old(cluster)
@@ -158,7 +158,7 @@ class TransientCluster:
         status = self._emr.cluster(self._cluster_id)["Status"]  # it has one step, and ends with it
         where = f"{self._logs}{self._cluster_id}/" if self._logs else ""
         problem = lost(self._cluster_id, status, where)
-        return Status(state_of(status), f"cluster {self._cluster_id} {told(status)}", where, problem)
+        return Status(state_of(status), f"cluster {self._cluster_id} {in_words(status)}", where, problem)
 
     def stop(self) -> None:
         if self._cluster_id:

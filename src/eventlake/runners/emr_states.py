@@ -40,7 +40,7 @@ def lost(cluster_id: str, status: dict[str, Any], logs: str) -> EventLakeError |
     """What it means that a cluster has ended before its work did; None if it has not."""
     if state_of(status) is not State.FAILED or status.get("StateChangeReason", {}).get("Code") == "STEP_FAILURE":
         return None  # a step that failed takes its cluster with it: the logs of the step tell why
-    problem = f"cluster {cluster_id} ended before the run did: it {told(status)}"
+    problem = f"cluster {cluster_id} ended before the run did: it {in_words(status)}"
     if _NO_MACHINES.search(problem):
         return QuotaExceededError(
             problem, fix="run it again later, take other instance types or another subnet, or have the quota raised"
@@ -65,7 +65,7 @@ def state_of(status: dict[str, Any]) -> State:
     return _CLUSTER_STATES.get(status["State"], State.FAILED)
 
 
-def told(status: dict[str, Any]) -> str:
+def in_words(status: dict[str, Any]) -> str:
     """The state of a step or a cluster, and why it has it."""
     why = status.get("FailureDetails", {})
     reason = why.get("Message") or why.get("Reason") or status.get("StateChangeReason", {}).get("Message")

@@ -11,22 +11,24 @@ from eventlake.runners.base import Progress
 from eventlake.timetable import SECOND
 
 
-def carried_out(place: Workspace, order: Order, connection: Connection, progress: Progress) -> list[Report]:
+def carried_out(workspace: Workspace, order: Order, connection: Connection, progress: Progress) -> list[Report]:
     """The reports of what was done."""
     given: dict[str, Any] = order.arguments
     name = connection.full_name
     match order.kind:
         case "sync":
-            return place.sync(name, progress=progress)
+            return workspace.sync(name, progress=progress)
         case "replay":
             start, to = (_moment(given.get(bound)) for bound in ("from", "to"))
-            return place.replay(name, start, to, given.get("events") or (), progress=progress)
+            return workspace.replay(name, start, to, given.get("events") or (), progress=progress)
         case "resume":
-            return place.resume_replay(name, progress=progress)
+            return workspace.resume_replay(name, progress=progress)
         case "rebuild":
-            return [place.rebuild(name, given["settings"], progress=progress)]
+            return [workspace.rebuild(name, given["settings"], progress=progress)]
         case "retype":
-            report = place.retype(given["table"], given["column"], given["type"], lake=order.lake, progress=progress)
+            report = workspace.retype(
+                given["table"], given["column"], given["type"], lake=order.lake, progress=progress
+            )
             return [report] if report else []
         case other:
             raise InternalError(f"nobody knows how to {other}", fix="run the newest version of eventlake everywhere")

@@ -56,8 +56,8 @@ class _Going(NamedTuple):
 class Scheduler:
     """`parallel` runs go on at a time, so one that is slow or fails does not hold up the others."""
 
-    def __init__(self, place: Workspace, *, parallel: int = 2, tell: Tell = lambda _text: None) -> None:
-        self._place = place
+    def __init__(self, workspace: Workspace, *, parallel: int = 2, tell: Tell = lambda _text: None) -> None:
+        self._workspace = workspace
         self._tell = tell
         self._parallel = parallel
         self._me = uuid.uuid4().hex
@@ -96,7 +96,7 @@ class Scheduler:
                 self._say_alive()
             time.sleep(_LOOK_EVERY)
         with suppress(EventLakeError):
-            self._place.presence.gone("scheduler")
+            self._workspace.presence.gone("scheduler")
 
     def _now_going(self) -> list[_Going]:
         with self._lock:
@@ -104,10 +104,10 @@ class Scheduler:
 
     def tick(self) -> None:
         """Look once at what is to be done."""
-        now = self._place.clock.now()
+        now = self._workspace.clock.now()
         self._say_alive()
-        connections = {(one.source.id, one.lake): one for one in self._place.connections.all()}
-        for order in self._place.orders.to_do():
+        connections = {(one.source.id, one.lake): one for one in self._workspace.connections.all()}
+        for order in self._workspace.orders.to_do():
             if self._has_room:
                 self._begin_order(order, connections.get((order.source_id, order.lake)), now)
         if self._has_room:
@@ -120,17 +120,17 @@ class Scheduler:
         return len(self._now_going()) < self._parallel
 
     def _say_alive(self) -> None:
-        now = self._place.clock.now()
+        now = self._workspace.clock.now()
         if 0 <= now - self._alive_at < _ALIVE_EVERY:
             return
         self._alive_at = now
-        self._place.presence.here("scheduler")
+        self._workspace.presence.here("scheduler")
         going = {one.order_id: one for one in self._now_going() if one.order_id}
-        for order_id in self._place.orders.still_alive(going.keys(), self._me):
+        for order_id in self._workspace.orders.still_alive(going.keys(), self._me):
             going[order_id].stop.set()
 
     def _put_off(self, key: Key, pause: int = _AGAIN_AFTER) -> None:
-        self._not_before[key] = self._place.clock.now() + pause
+        self._not_before[key] = self._workspace.clock.now() + pause
 
     def _say_once(self, about: str, words: str) -> None:
         if words and self._said.get(about) != words:
@@ -141,7 +141,7 @@ class Scheduler:
 
     def _due(self, connections: Iterable[Connection], now: int) -> list[tuple[Connection, int]]:
         """Whose sync is due, and since when; the one that has waited longest first, so that each has its turn."""
-        last, found = self._place.runs.last_of_each(), []
+        last, found = self._workspace.runs.last_of_each(), []
         for connection in connections:
             key = (connection.source.id, connection.lake, "sync")
             if not connection.enabled or self._is_going(key) or now < self._not_before.get(key, 0):
@@ -171,29 +171,29 @@ class Scheduler:
             connection.settings.timetable,
             now,
             last,
-            failures=self._place.runs.failures_until(last) + 1 if last and last.status == "failed" else 0,
+            failures=self._workspace.runs.failures_until(last) + 1 if last and last.status == "failed" else 0,
             is_going_on=last is None or last.status != "running" or self._is_held(connection),
             has_data=lambda: self._has_data(source_id),
         )
 
     def _is_held(self, connection: Connection) -> bool:
-        lake = self._place.lakes.get(connection.lake)  # which cannot be used if its settings are wrong
-        leases = lake.leases if lake else Leases(self._place.engine, connection.lake)
+        lake = self._workspace.lakes.get(connection.lake)  # which cannot be used if its settings are wrong
+        leases = lake.leases if lake else Leases(self._workspace.engine, connection.lake)
         return leases.other_holder(connection.source.id, Lane.SYNC) is not None
 
     def _has_data(self, source_id: str) -> bool:
         with suppress(EventLakeError):
-            if next(archive.raw_files(self._place.archive, source_id), None) is not None:
+            if next(archive.raw_files(self._workspace.archive, source_id), None) is not None:
                 return True
-            if annexes.notes(self._place.archive, source_id):
+            if annexes.notes(self._workspace.archive, source_id):
                 return True
         with suppress(OSError):
-            return source_id in Backlog(Spool(self._place.folder).logs).look()
+            return source_id in Backlog(Spool(self._workspace.folder).logs).look()
         return False
 
     def _sync(self, connection: Connection, since: int, stop: threading.Event) -> None:
         try:
-            self._told(self._place.sync_due(connection, since, progress=self._heeding(stop)))
+            self._told(self._workspace.sync_due(connection, since, progress=self._heeding(stop)))
             self._say_once(connection.name, "")
         except NotDueError:
             return  # somebody else was quicker
@@ -227,20 +227,20 @@ class Scheduler:
         if connection is not None and order.kind == "sync" and self._is_held(connection):
             self._put_off((*key[:2], order.id))
             return
-        if not self._place.orders.take(order, self._me):
+        if not self._workspace.orders.take(order, self._me):
             return
         if connection is None:
             gone = InternalError("its connection is not there any more", fix="connect the source again, then repeat it")
-            self._place.orders.ended(order.id, self._me, error=gone)
+            self._workspace.orders.ended(order.id, self._me, error=gone)
             return
         self._begin(
             key, f"{order.kind} of {connection.name}", order.id, lambda s: self._carry_out(order, connection, s)
         )
 
     def _carry_out(self, order: Order, connection: Connection, stop: threading.Event) -> None:
-        orders = self._place.orders
+        orders = self._workspace.orders
         try:
-            reports = carried_out(self._place, order, connection, self._heeding(stop))
+            reports = carried_out(self._workspace, order, connection, self._heeding(stop))
         except (BusyError, GivenUpError):
             self._put_off((order.source_id, order.lake, order.id))
             orders.give_back(order.id, self._me)

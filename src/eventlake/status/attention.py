@@ -22,9 +22,15 @@ class Matter(NamedTuple):
     name: str = ""  # of the connection, if it can be tried again
 
 
-def matters(place: Workspace, found: list[ConnectionStatus]) -> list[Matter]:
+def matters(workspace: Workspace, found: list[ConnectionStatus]) -> list[Matter]:
     """The worst first."""
-    return [*_failing(found), *_parts(place, found), *_collector(place), *_partial(found), *_notices(place, found)]
+    return [
+        *_failing(found),
+        *_parts(workspace, found),
+        *_collector(workspace),
+        *_partial(found),
+        *_notices(workspace, found),
+    ]
 
 
 def _failing(found: list[ConnectionStatus]) -> Iterator[Matter]:
@@ -42,9 +48,9 @@ def _failing(found: list[ConnectionStatus]) -> Iterator[Matter]:
             )
 
 
-def _parts(place: Workspace, found: list[ConnectionStatus]) -> Iterator[Matter]:
+def _parts(workspace: Workspace, found: list[ConnectionStatus]) -> Iterator[Matter]:
     scheduled = [one for one in found if one.connection.enabled and not one.connection.settings.timetable.is_manual]
-    if scheduled and not any(part.kind == "scheduler" for part in place.presence.parts()):
+    if scheduled and not any(part.kind == "scheduler" for part in workspace.presence.parts()):
         yield Matter(
             "error",
             "No scheduler is running",
@@ -54,8 +60,8 @@ def _parts(place: Workspace, found: list[ConnectionStatus]) -> Iterator[Matter]:
         )
 
 
-def _collector(place: Workspace) -> Iterator[Matter]:
-    for problem in condition.problems(Spool(place.folder)):
+def _collector(workspace: Workspace) -> Iterator[Matter]:
+    for problem in condition.problems(Spool(workspace.folder)):
         yield Matter("error", f"Collector: {problem}", "What was acknowledged is on its disk.", "/sources")
 
 
@@ -71,9 +77,9 @@ def _partial(found: list[ConnectionStatus]) -> Iterator[Matter]:
             )
 
 
-def _notices(place: Workspace, found: list[ConnectionStatus]) -> Iterator[Matter]:
+def _notices(workspace: Workspace, found: list[ConnectionStatus]) -> Iterator[Matter]:
     """What the last syncs of today told that people would not expect."""
-    since, told = place.clock.now() - DAY, 0
+    since, told = workspace.clock.now() - DAY, 0
     for one in found:
         run = one.last_finished
         for notice in (run.notices or ()) if run and run.started_at > since else ():

@@ -35,26 +35,26 @@ class ConnectionStatus(NamedTuple):
         return "partial" if self.last.partial else "well"
 
 
-def statuses(place: Workspace) -> list[ConnectionStatus]:
+def statuses(workspace: Workspace) -> list[ConnectionStatus]:
     """Of all connections, in the order of their names."""
-    return _statuses(place, place.connections.all(), None)
+    return _statuses(workspace, workspace.connections.all(), None)
 
 
-def status_of(place: Workspace, connection: Connection) -> ConnectionStatus:
-    (found,) = _statuses(place, [connection], [(connection.source.id, connection.lake)])
+def status_of(workspace: Workspace, connection: Connection) -> ConnectionStatus:
+    (found,) = _statuses(workspace, [connection], [(connection.source.id, connection.lake)])
     return found
 
 
 def _statuses(
-    place: Workspace, connections: list[Connection], among: list[tuple[str, str]] | None
+    workspace: Workspace, connections: list[Connection], among: list[tuple[str, str]] | None
 ) -> list[ConnectionStatus]:
-    last = place.runs.last_of_each(among=among)
-    finished = place.runs.last_of_each(status="finished", among=among)
-    failures = place.runs.failures_of_each(among=among)
+    last = workspace.runs.last_of_each(among=among)
+    finished = workspace.runs.last_of_each(status="finished", among=among)
+    failures = workspace.runs.failures_of_each(among=among)
     failing = [key for key, number in failures.items() if number]
-    failed = place.runs.last_of_each(status="failed", among=failing) if failing else {}
-    running, orders = place.runs.lines(None, status="running"), place.orders.open()
-    now = place.clock.now()
+    failed = workspace.runs.last_of_each(status="failed", among=failing) if failing else {}
+    running, orders = workspace.runs.lines(None, status="running"), workspace.orders.open()
+    now = workspace.clock.now()
     found = []
     for connection in connections:
         key = (connection.source.id, connection.lake)

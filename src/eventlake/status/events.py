@@ -61,9 +61,9 @@ class SeenEvent(NamedTuple):
 class LastEvents:
     """Remembers what it read of archive files, for those who look again in a moment."""
 
-    def __init__(self, place: Workspace) -> None:
-        self._place = place
-        self._spool = Spool(place.folder)
+    def __init__(self, workspace: Workspace) -> None:
+        self._workspace = workspace
+        self._spool = Spool(workspace.folder)
         self._files: dict[str, tuple[float, list[StoredFile]]] = {}
         self._lines: dict[str, list[Line]] = {}
         self._fates: dict[tuple[str, LoadedFile], dict[int, Fate]] = {}
@@ -111,7 +111,9 @@ class LastEvents:
         with suppress(EventLakeError, OSError):
             paths = [file.path for file in self._newest_files(source.id)]
             tables = self._tables(source, connections)
-            lakes = {one.lake: self._place.lake(one.lake) for one in connections if one.lake in self._place.lakes}
+            lakes = {
+                one.lake: self._workspace.lake(one.lake) for one in connections if one.lake in self._workspace.lakes
+            }
             loaded = {name: lake.ledger.loaded_files(source.id, paths) for name, lake in lakes.items()}
             found = []
             for path in paths:
@@ -138,14 +140,14 @@ class LastEvents:
         return known
 
     def _tables(self, source: Source, connections: list[Connection]) -> "_Tables":
-        return _Tables(connections, may_be_renamed=bool(self._place.plans.transformations.of_source(source.id)))
+        return _Tables(connections, may_be_renamed=bool(self._workspace.plans.transformations.of_source(source.id)))
 
     def _newest_files(self, source_id: str) -> list[StoredFile]:
         with self._lock:
             listed_at, files = self._files.get(source_id, (float("-inf"), []))
         if time.monotonic() - listed_at < _LISTED_FOR:
             return files
-        archive, today = self._place.archive, layout.path(source_id, self._place.clock.now(), "").rstrip("/")
+        archive, today = self._workspace.archive, layout.path(source_id, self._workspace.clock.now(), "").rstrip("/")
         days = [today]
         if not any(True for _ in archive.files(today)):
             names = sorted(filter(str.isdigit, archive.folders(layout.folder(source_id))), key=int)
@@ -161,7 +163,7 @@ class LastEvents:
             known = self._lines.get(path)
         if known is None:
             with self._reading:
-                known = _last_lines(self._place, path)
+                known = _last_lines(self._workspace, path)
             with self._lock:
                 self._lines[path] = known
                 for old in list(self._lines)[:-_REMEMBERED]:
@@ -169,11 +171,11 @@ class LastEvents:
         return known
 
 
-def _last_lines(place: Workspace, path: str) -> list[Line]:
+def _last_lines(workspace: Workspace, path: str) -> list[Line]:
     """The last lines of a raw file, as far as it is unpacked: a small one may hold very much."""
     found: deque[Line] = deque(maxlen=MOST)
     unpacked = 0
-    with suppress(UnreadableFileError), opened(WholeArchive(place.archive), path) as stream:
+    with suppress(UnreadableFileError), opened(WholeArchive(workspace.archive), path) as stream:
         for part in read_lines(stream):
             if isinstance(part, Lines):
                 short = (part.ends - part.starts <= _LONGEST).nonzero()[0][-MOST:]

@@ -39,18 +39,18 @@ class Funnel(NamedTuple):
         return Funnel(self.collected.plus(other.collected), books)
 
 
-def funnels(place: Workspace, start: int, stop: int, source_id: str | None = None) -> dict[str, Funnel]:
+def funnels(workspace: Workspace, start: int, stop: int, source_id: str | None = None) -> dict[str, Funnel]:
     """What came, and what syncs that began in [start, stop) did: source id → sums over all its lakes."""
-    found = {key: Funnel(taken, Counts()) for key, taken in place.collected.between(start, stop, source_id).items()}
-    for (_, source, _), counts in place.runs.counts(start, stop, per=DAY, source_id=source_id).items():
+    found = {key: Funnel(taken, Counts()) for key, taken in workspace.collected.between(start, stop, source_id).items()}
+    for (_, source, _), counts in workspace.runs.counts(start, stop, per=DAY, source_id=source_id).items():
         found[source] = found.get(source, Funnel(Taken(), Counts())).plus(Funnel(Taken(), counts))
     return found
 
 
-def books_of_connections(place: Workspace, start: int, stop: int) -> dict[tuple[str, str], Counts]:
+def books_of_connections(workspace: Workspace, start: int, stop: int) -> dict[tuple[str, str], Counts]:
     """What syncs of each connection that began in [start, stop) did: (source id, lake) → sums."""
     found: dict[tuple[str, str], Counts] = {}
-    for (_, source, lake), counts in place.runs.counts(start, stop, per=DAY).items():
+    for (_, source, lake), counts in workspace.runs.counts(start, stop, per=DAY).items():
         before = found.get((source, lake), Counts())
         found[source, lake] = Counts(*(one + more for one, more in zip(before, counts, strict=True)))
     return found
@@ -63,15 +63,15 @@ def total(found: dict[str, Funnel]) -> Funnel:
     return whole
 
 
-def rows_by_hour(place: Workspace, start: int, stop: int, source_id: str | None = None) -> list[tuple[int, int]]:
+def rows_by_hour(workspace: Workspace, start: int, stop: int, source_id: str | None = None) -> list[tuple[int, int]]:
     """Rows that syncs loaded, by the hour in which they began; also hours without any."""
-    return _by(place, start, stop, HOUR, source_id)
+    return _by(workspace, start, stop, HOUR, source_id)
 
 
-def rows_by_day(place: Workspace, start: int, stop: int, source_id: str | None = None) -> list[tuple[int, int]]:
-    return _by(place, start, stop, DAY, source_id)
+def rows_by_day(workspace: Workspace, start: int, stop: int, source_id: str | None = None) -> list[tuple[int, int]]:
+    return _by(workspace, start, stop, DAY, source_id)
 
 
-def _by(place: Workspace, start: int, stop: int, per: int, source_id: str | None) -> list[tuple[int, int]]:
-    rows = place.runs.rows(start, stop, per=per, source_id=source_id)
+def _by(workspace: Workspace, start: int, stop: int, per: int, source_id: str | None) -> list[tuple[int, int]]:
+    rows = workspace.runs.rows(start, stop, per=per, source_id=source_id)
     return [(period, rows.get(period, 0)) for period in range(start // per * per, stop, per)]

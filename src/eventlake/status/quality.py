@@ -45,8 +45,8 @@ class Wanted(NamedTuple):
     lake: str | None = None
     begun: tuple[int, int] | None = None  # when they began
 
-    def lakes(self, place: Workspace) -> list[Lake]:
-        return [place.lake(self.lake)] if self.lake else list(place.lakes.values())
+    def lakes(self, workspace: Workspace) -> list[Lake]:
+        return [workspace.lake(self.lake)] if self.lake else list(workspace.lakes.values())
 
     def syncs(self, history: History, having: str, limit: int | None = None) -> list[RunLine]:
         """Those that counted something, newest first."""
@@ -61,11 +61,13 @@ class Kept(NamedTuple):
     is_cut: bool  # there are more runs than were looked at
 
 
-def quarantined(place: Workspace, wanted: Wanted, *, run_id: str | None = None, reason: str | None = None) -> BadLines:
+def quarantined(
+    workspace: Workspace, wanted: Wanted, *, run_id: str | None = None, reason: str | None = None
+) -> BadLines:
     """The lines of the last runs, or of some, that are not events."""
     shown: list[BadLine] = []
     reasons: Counter[str] = Counter()
-    for lake in wanted.lakes(place):
+    for lake in wanted.lakes(workspace):
         run_ids = [run_id] if run_id else None
         if wanted.begun and not run_id:
             run_ids = [run.run_id for run in wanted.syncs(lake.runs, "quarantined", _FILES)]
@@ -76,7 +78,7 @@ def quarantined(place: Workspace, wanted: Wanted, *, run_id: str | None = None, 
     return BadLines(shown, dict(reasons.most_common()), reasons.total())
 
 
-def rescued(place: Workspace, wanted: Wanted) -> Kept:
+def rescued(workspace: Workspace, wanted: Wanted) -> Kept:
     """How many values did not fit: by lake, table and column."""
 
     def counted(run: Run) -> Iterator[tuple[tuple[str, ...], int]]:
@@ -84,23 +86,23 @@ def rescued(place: Workspace, wanted: Wanted) -> Kept:
             for column, number in line.get("rescued", {}).items():
                 yield (run.lake, f"{line['database']}.{line['table_name']}", column), number
 
-    return _kept(place, wanted, "rescued", counted)
+    return _kept(workspace, wanted, "rescued", counted)
 
 
-def blocked(place: Workspace, wanted: Wanted) -> Kept:
+def blocked(workspace: Workspace, wanted: Wanted) -> Kept:
     """How many lines were left out: by lake, source and reason."""
 
     def counted(run: Run) -> Iterator[tuple[tuple[str, ...], int]]:
         for reason, number in (run.report or [{}])[0].get("blocked_by", {}).items():
             yield (run.lake, run.source_id, reason), number
 
-    return _kept(place, wanted, "blocked", counted)
+    return _kept(workspace, wanted, "blocked", counted)
 
 
 def _kept(
-    place: Workspace, wanted: Wanted, what: str, counted: Callable[[Run], Iterator[tuple[tuple[str, ...], int]]]
+    workspace: Workspace, wanted: Wanted, what: str, counted: Callable[[Run], Iterator[tuple[tuple[str, ...], int]]]
 ) -> Kept:
-    history = place.lake(wanted.lake).runs if wanted.lake else place.runs
+    history = workspace.lake(wanted.lake).runs if wanted.lake else workspace.runs
     runs = wanted.syncs(history, what, _REPORTS + 1)
     counts: Counter[tuple[str, ...]] = Counter()
     for run in history.with_ids([run.run_id for run in runs[:_REPORTS]]):
@@ -126,9 +128,9 @@ def _read(lake: Lake, source_id: str | None, run_ids: list[str] | None) -> Itera
                     return
 
 
-def refused(place: Workspace, source_id: str | None = None) -> list[Reject]:
+def refused(workspace: Workspace, source_id: str | None = None) -> list[Reject]:
     """What the collector of this machine refused last, newest first."""
     with suppress(OSError):
-        found = rejects.latest(Spool(place.folder).rejects, most_bytes=1 << 20)
+        found = rejects.latest(Spool(workspace.folder).rejects, most_bytes=1 << 20)
         return [one for one in reversed(found) if source_id in (None, one.source)][:MOST]
     return []

@@ -16,7 +16,7 @@ class Size(NamedTuple):
     lines: int
 
 
-def size(place: Workspace, connection: Connection, start: int | None, stop: int | None) -> Size:
+def size(workspace: Workspace, connection: Connection, start: int | None, stop: int | None) -> Size:
     """The raw files whose events can lie in a period: whole partitions are written again."""
     scope = jobs.replay(connection, start, stop).scope
     table = db.raw_files.c
@@ -24,6 +24,6 @@ def size(place: Workspace, connection: Connection, start: int | None, stop: int 
     if scope is not None:
         here += [table.first_received < scope.stop, table.last_received >= scope.start]
     sums = [sa.func.count(), sa.func.sum(table.size), sa.func.sum(table.lines)]
-    with place.engine.connect() as connected:
+    with workspace.engine.connect() as connected:
         row = connected.execute(sa.select(*sums).where(*here)).one()
     return Size(*(int(value or 0) for value in row))

@@ -48,12 +48,12 @@ class TooManyError(EventLakeError):
         self.seconds = seconds
 
 
-def place_of(request: Request) -> Workspace:
-    place: Workspace = request.app.state.place
-    return place
+def workspace_of(request: Request) -> Workspace:
+    workspace: Workspace = request.app.state.workspace
+    return workspace
 
 
-Place = Annotated[Workspace, Depends(place_of)]
+TheWorkspace = Annotated[Workspace, Depends(workspace_of)]
 
 
 def last_events_of(request: Request) -> LastEvents:
@@ -96,26 +96,26 @@ def _limit_of(request: Request) -> RateLimit:
     return limit
 
 
-def bearer(request: Request, place: Place) -> Actor:
+def bearer(request: Request, workspace: TheWorkspace) -> Actor:
     """A program with a token; or, to look at something, a user who is signed in."""
     scheme, _, secret = request.headers.get("authorization", "").partition(" ")
     if scheme.lower() == "bearer" and secret:
-        token = place.people.token(secret.strip())
+        token = workspace.people.token(secret.strip())
         if token is not None:
             key = f"token {token.id}"
             limited(request, key)
             return Actor(f"token {token.name}", token.scope, token.made_by, key)
-    elif request.method == "GET" and (found := signed_in(request, place)):
+    elif request.method == "GET" and (found := signed_in(request, workspace)):
         limited(request, found.key)
         return found._replace(scope=Scope.READ)
     limited(request, f"address {address_of(request)}")
     raise AnonymousError("no token, or one that is not known", fix="send Authorization: Bearer TOKEN")
 
 
-def signed_in(request: Request, place: Workspace) -> Actor | None:
+def signed_in(request: Request, workspace: Workspace) -> Actor | None:
     """The user of a session, if there is one."""
     secret = request.cookies.get(COOKIE)
-    session = place.people.session(secret) if secret else None
+    session = workspace.people.session(secret) if secret else None
     if session is None:
         return None
     name = session.user.name
@@ -137,18 +137,18 @@ def reader(actor: Bearer) -> Actor:
     return _refuse_unless(actor, Scope.READ)
 
 
-def changes_of(actor: Actor, place: Workspace, needed: Scope) -> Changes:
+def changes_of(actor: Actor, workspace: Workspace, needed: Scope) -> Changes:
     """What somebody changes, who may change it."""
     _refuse_unless(actor, needed)
-    return Changes(place, actor.name, owner=actor.user)
+    return Changes(workspace, actor.name, owner=actor.user)
 
 
-def operator(actor: Bearer, place: Place) -> Changes:
-    return changes_of(actor, place, Scope.OPERATE)
+def operator(actor: Bearer, workspace: TheWorkspace) -> Changes:
+    return changes_of(actor, workspace, Scope.OPERATE)
 
 
-def admin(actor: Bearer, place: Place) -> Changes:
-    return changes_of(actor, place, Scope.ADMIN)
+def admin(actor: Bearer, workspace: TheWorkspace) -> Changes:
+    return changes_of(actor, workspace, Scope.ADMIN)
 
 
 def admin_looks(actor: Bearer) -> Actor:

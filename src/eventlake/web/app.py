@@ -95,7 +95,7 @@ _PAGES = (
 
 
 def create_app(
-    place: Workspace,
+    workspace: Workspace,
     *,
     hosts: frozenset[str] = frozenset(),
     is_encrypted: bool = False,
@@ -114,14 +114,14 @@ def create_app(
         lifespan=_alive,
         swagger_ui_oauth2_redirect_url=None,
     )
-    app.state.place = place
+    app.state.workspace = workspace
     app.state.limit = RateLimit(requests_per_second)
     app.state.sign_in_limit = RateLimit(min(requests_per_second, _SIGN_INS_PER_SECOND))
-    app.state.last_events = LastEvents(place)
-    app.state.days = Days(place)
+    app.state.last_events = LastEvents(workspace)
+    app.state.days = Days(workspace)
     app.state.streams = Counter()
     app.state.shown_once = ShownOnce()
-    app.state.checks = Checks(place)
+    app.state.checks = Checks(workspace)
     app.state.addresses = Addresses(trusted_proxies)
     app.state.is_encrypted = is_encrypted
     app.state.collector_url = collector_url
@@ -135,23 +135,23 @@ def create_app(
     app.add_exception_handler(HTTPException, _no_such_page)
     app.add_exception_handler(UnicodeEncodeError, _not_text)
     app.add_exception_handler(DataError, _not_text)
-    public = urlsplit(place.settings.console.url).hostname or ""
+    public = urlsplit(workspace.settings.console.url).hostname or ""
     return Guard(app, hosts=_LOOPBACK | hosts | {public.lower()}, is_encrypted=is_encrypted)
 
 
 @asynccontextmanager
 async def _alive(app: FastAPI) -> AsyncIterator[None]:
     """Say that a console is running, as long as it is; what it has begun ends with it."""
-    place: Workspace = app.state.place
+    workspace: Workspace = app.state.workspace
     ended = threading.Event()
 
     def say() -> None:
         while not ended.is_set():
             with suppress(EventLakeError):
-                place.presence.here("console")
+                workspace.presence.here("console")
             ended.wait(_ALIVE_EVERY)
         with suppress(EventLakeError):
-            place.presence.gone("console")
+            workspace.presence.gone("console")
 
     thread = threading.Thread(target=say, daemon=True)
     thread.start()
@@ -206,7 +206,7 @@ def _no_such_page(request: Request, error: Exception) -> Response:
 
 def _viewer(request: Request) -> Any:
     with suppress(EventLakeError):
-        return signed_in(request, request.app.state.place)
+        return signed_in(request, request.app.state.workspace)
     return None
 
 

@@ -27,12 +27,12 @@ _AT_ONCE = 2  # each may start Spark
 class Check:
     """A test of a connection: the steps that have ended, and the names of those that have not."""
 
-    def __init__(self, place: Workspace, connection: Connection) -> None:
+    def __init__(self, workspace: Workspace, connection: Connection) -> None:
         self.name = connection.full_name
         self.steps: list[dict[str, Any]] = []
         self.is_over = False
-        self._names = [step.name for step in steps_of(place.lake(connection.lake))]
-        words = [sys.executable, "-m", "eventlake.doctor", str(place.folder), connection.lake]
+        self._names = [step.name for step in steps_of(workspace.lake(connection.lake))]
+        words = [sys.executable, "-m", "eventlake.doctor", str(workspace.folder), connection.lake]
         self._process = subprocess.Popen(  # noqa: S603 - our own program
             words, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True
         )
@@ -85,8 +85,8 @@ class Check:
 class Checks:
     """The last test of each connection."""
 
-    def __init__(self, place: Workspace) -> None:
-        self._place = place
+    def __init__(self, workspace: Workspace) -> None:
+        self._workspace = workspace
         self._last: dict[str, Check] = {}
         self._lock = threading.Lock()
 
@@ -99,7 +99,7 @@ class Checks:
                     return one
             if len(going) >= _AT_ONCE:
                 raise TooManyError(10, f"{_AT_ONCE} connections are being tested", fix="test this one after them")
-            self._last[connection.full_name] = Check(self._place, connection)
+            self._last[connection.full_name] = Check(self._workspace, connection)
             return self._last[connection.full_name]
 
     def of(self, connection: Connection) -> Check | None:

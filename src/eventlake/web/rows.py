@@ -21,12 +21,12 @@ MEMORY = "2GB"
 _EXACT = 2**53
 
 
-def ask(place: Workspace, sql: str, lake: str, limit: int) -> tuple[pa.Table, bool]:
+def ask(workspace: Workspace, sql: str, lake: str, limit: int) -> tuple[pa.Table, bool]:
     """The first rows that a query gives, and whether there are more."""
     if not sql.strip():
         raise InvalidSettingsError("there is no query", fix=OVER_HTTP.empty)
     with turn():
-        rows = query(place.lake(lake), sql, timeout=SECONDS, memory=MEMORY, most_rows=limit + 1, fixes=OVER_HTTP)
+        rows = query(workspace.lake(lake), sql, timeout=SECONDS, memory=MEMORY, most_rows=limit + 1, fixes=OVER_HTTP)
     return rows.slice(0, limit), rows.num_rows > limit
 
 

@@ -10,7 +10,7 @@ from eventlake.events import instants
 from eventlake.library.workspace import Workspace
 from eventlake.status import replay_size
 from eventlake.status.connections import status_of, statuses
-from eventlake.web.access import Admin, Operator, Place, reader
+from eventlake.web.access import Admin, Operator, TheWorkspace, reader
 from eventlake.web.api.models import (
     CheckOut,
     ConnectionChange,
@@ -30,7 +30,7 @@ Moment = Annotated[str | None, Query(max_length=40, examples=["2026-11-17T00:00:
 
 
 @router.get("/lakes", dependencies=looking)
-def list_lakes(place: Place) -> list[LakeOut]:
+def list_lakes(workspace: TheWorkspace) -> list[LakeOut]:
     """The lakes that the settings file names."""
     return [
         LakeOut(
@@ -40,36 +40,38 @@ def list_lakes(place: Place) -> list[LakeOut]:
             catalog=lake.catalog.kind,
             runner=lake.runner.kind,
         )
-        for name, lake in place.settings.all_lakes.items()
+        for name, lake in workspace.settings.all_lakes.items()
     ]
 
 
 @router.get("/connections", dependencies=looking)
-def list_connections(place: Place) -> list[ConnectionOut]:
+def list_connections(workspace: TheWorkspace) -> list[ConnectionOut]:
     """All connections, each with its last and its next sync."""
-    return [ConnectionOut.of(one) for one in statuses(place)]
+    return [ConnectionOut.of(one) for one in statuses(workspace)]
 
 
 @router.post("/connections", status_code=201)
-def connect(new: NewConnection, changes: Admin, place: Place) -> ConnectionOut:
+def connect(new: NewConnection, changes: Admin, workspace: TheWorkspace) -> ConnectionOut:
     """Connect a source to a lake."""
-    return _shown(place, changes.connect(new.source, new.lake, settings_given(new.settings), like=new.like))
+    return _shown(workspace, changes.connect(new.source, new.lake, settings_given(new.settings), like=new.like))
 
 
 @router.get("/connections/{source}/{lake}", dependencies=looking)
-def get_connection(source: str, lake: str, place: Place) -> ConnectionOut:
+def get_connection(source: str, lake: str, workspace: TheWorkspace) -> ConnectionOut:
     """One connection."""
-    return _shown(place, place.connections.get(f"{source}/{lake}"))
+    return _shown(workspace, workspace.connections.get(f"{source}/{lake}"))
 
 
 @router.patch("/connections/{source}/{lake}")
-def change_connection(source: str, lake: str, change: ConnectionChange, changes: Admin, place: Place) -> ConnectionOut:
+def change_connection(
+    source: str, lake: str, change: ConnectionChange, changes: Admin, workspace: TheWorkspace
+) -> ConnectionOut:
     """Change settings, copy them from another connection, or switch it on or off.
 
     A setting that would break existing tables is refused; what is wrong with which setting is in `fields`.
     """
     name = f"{source}/{lake}"
-    place.connections.get(name)
+    workspace.connections.get(name)
     if change.like and change.settings:
         raise InvalidSettingsError("settings are either copied or given", fix="send `like` or `settings`, not both")
     if change.like:
@@ -78,7 +80,7 @@ def change_connection(source: str, lake: str, change: ConnectionChange, changes:
         changes.set_settings(name, settings_given(change.settings))
     if change.enabled is not None:
         changes.enable_connection(name, change.enabled)
-    return _shown(place, place.connections.get(name))
+    return _shown(workspace, workspace.connections.get(name))
 
 
 @router.delete("/connections/{source}/{lake}", status_code=204)
@@ -88,48 +90,50 @@ def disconnect(source: str, lake: str, changes: Admin) -> None:
 
 
 @router.post("/connections/{source}/{lake}/syncs", status_code=202)
-def order_sync(source: str, lake: str, changes: Operator, place: Place) -> OrderOut:
+def order_sync(source: str, lake: str, changes: Operator, workspace: TheWorkspace) -> OrderOut:
     """Sync now: a scheduler carries it out."""
-    return _ordered(place, changes.order_sync(f"{source}/{lake}").id)
+    return _ordered(workspace, changes.order_sync(f"{source}/{lake}").id)
 
 
 @router.post("/connections/{source}/{lake}/replays", status_code=202)
-def order_replay(source: str, lake: str, wanted: NewReplay, changes: Operator, place: Place) -> OrderOut:
+def order_replay(source: str, lake: str, wanted: NewReplay, changes: Operator, workspace: TheWorkspace) -> OrderOut:
     """Load a period again from the raw archive."""
     start, stop = _micros(wanted.start), _micros(wanted.stop)
     order = changes.order_replay(f"{source}/{lake}", start, stop, wanted.events, resume=wanted.resume)
-    return _ordered(place, order.id)
+    return _ordered(workspace, order.id)
 
 
 @router.post("/connections/{source}/{lake}/checks", status_code=202)
-def begin_check(source: str, lake: str, _: Operator, place: Place, request: Request) -> CheckOut:
+def begin_check(source: str, lake: str, _: Operator, workspace: TheWorkspace, request: Request) -> CheckOut:
     """Try everything that a sync of it needs, one step after the other; what is written to try it is deleted."""
-    return CheckOut.of(checks_of(request).begin(place.connections.get(f"{source}/{lake}")))
+    return CheckOut.of(checks_of(request).begin(workspace.connections.get(f"{source}/{lake}")))
 
 
 @router.get("/connections/{source}/{lake}/checks", dependencies=looking)
-def get_check(source: str, lake: str, place: Place, request: Request) -> CheckOut:
+def get_check(source: str, lake: str, workspace: TheWorkspace, request: Request) -> CheckOut:
     """The last test of it, also while it goes on."""
-    found = checks_of(request).of(place.connections.get(f"{source}/{lake}"))
+    found = checks_of(request).of(workspace.connections.get(f"{source}/{lake}"))
     if found is None:
         raise NotFoundError(f"{source}/{lake} was not tested since the console was started", fix="POST here first")
     return CheckOut.of(found)
 
 
 @router.get("/connections/{source}/{lake}/replay-size", dependencies=looking)
-def size_of_replay(source: str, lake: str, place: Place, start: Moment = None, stop: Moment = None) -> ReplaySize:
+def size_of_replay(
+    source: str, lake: str, workspace: TheWorkspace, start: Moment = None, stop: Moment = None
+) -> ReplaySize:
     """How much a replay of a period would read, before anybody orders it."""
-    connection = place.connections.get(f"{source}/{lake}")
-    return ReplaySize(**replay_size.size(place, connection, _micros(start), _micros(stop))._asdict())
+    connection = workspace.connections.get(f"{source}/{lake}")
+    return ReplaySize(**replay_size.size(workspace, connection, _micros(start), _micros(stop))._asdict())
 
 
-def _shown(place: Workspace, connection: Connection) -> ConnectionOut:
-    return ConnectionOut.of(status_of(place, connection))
+def _shown(workspace: Workspace, connection: Connection) -> ConnectionOut:
+    return ConnectionOut.of(status_of(workspace, connection))
 
 
-def _ordered(place: Workspace, order_id: str) -> OrderOut:
-    order = place.orders.get(order_id)
-    return OrderOut.of(order, place.sources.slugs())
+def _ordered(workspace: Workspace, order_id: str) -> OrderOut:
+    order = workspace.orders.get(order_id)
+    return OrderOut.of(order, workspace.sources.slugs())
 
 
 def _micros(text: str | None) -> int | None:

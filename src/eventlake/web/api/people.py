@@ -6,7 +6,7 @@ from fastapi import APIRouter, Depends, Query
 
 from eventlake.control.people import Token, User
 from eventlake.events import instants
-from eventlake.web.access import Admin, Place, admin_looks, reader
+from eventlake.web.access import Admin, TheWorkspace, admin_looks, reader
 from eventlake.web.api.models import moment
 from eventlake.web.api.people_models import (
     AlertOut,
@@ -27,18 +27,18 @@ looking, managing = [Depends(reader)], [Depends(admin_looks)]
 
 
 @router.get("/alerts", dependencies=looking, tags=["alerts"])
-def list_alerts(place: Place, limit: Annotated[int, Query(ge=1, le=1000)] = 100) -> list[AlertOut]:
+def list_alerts(workspace: TheWorkspace, limit: Annotated[int, Query(ge=1, le=1000)] = 100) -> list[AlertOut]:
     """What people were told of, newest first."""
-    slugs = place.sources.slugs()
-    found = place.alerts.latest(limit)
-    deliveries = place.alerts.deliveries(alert.id for alert in found)
+    slugs = workspace.sources.slugs()
+    found = workspace.alerts.latest(limit)
+    deliveries = workspace.alerts.deliveries(alert.id for alert in found)
     return [AlertOut.of(alert, slugs, deliveries) for alert in found]
 
 
 @router.get("/channels", dependencies=looking, tags=["alerts"])
-def list_channels(place: Place) -> list[ChannelOut]:
+def list_channels(workspace: TheWorkspace) -> list[ChannelOut]:
     """Where alerts can go, as the settings file names them."""
-    return [ChannelOut(name=name, kind=one.kind) for name, one in place.settings.channels.items()]
+    return [ChannelOut(name=name, kind=one.kind) for name, one in workspace.settings.channels.items()]
 
 
 @router.post("/channels/{channel}/test", status_code=204, tags=["alerts"])
@@ -48,17 +48,17 @@ def test_channel(channel: str, changes: Admin) -> None:
 
 
 @router.get("/subscriptions", dependencies=looking, tags=["alerts"])
-def list_subscriptions(place: Place) -> list[SubscriptionOut]:
+def list_subscriptions(workspace: TheWorkspace) -> list[SubscriptionOut]:
     """Who is told of what."""
-    slugs = place.sources.slugs()
-    return [SubscriptionOut.of(one, slugs) for one in place.alerts.subscriptions()]
+    slugs = workspace.sources.slugs()
+    return [SubscriptionOut.of(one, slugs) for one in workspace.alerts.subscriptions()]
 
 
 @router.post("/subscriptions", status_code=201, tags=["alerts"])
-def subscribe(new: NewSubscription, changes: Admin, place: Place) -> SubscriptionOut:
+def subscribe(new: NewSubscription, changes: Admin, workspace: TheWorkspace) -> SubscriptionOut:
     """Let a channel be told of something."""
     made = changes.subscribe(new.kind, new.channel, source=new.source, threshold=new.threshold)
-    return SubscriptionOut.of(made, place.sources.slugs())
+    return SubscriptionOut.of(made, workspace.sources.slugs())
 
 
 @router.delete("/subscriptions/{subscription}", status_code=204, tags=["alerts"])
@@ -68,9 +68,9 @@ def unsubscribe(subscription: str, changes: Admin) -> None:
 
 
 @router.get("/tokens", dependencies=managing, tags=["people"])
-def list_tokens(place: Place) -> list[TokenOut]:
+def list_tokens(workspace: TheWorkspace) -> list[TokenOut]:
     """The tokens of programs; the secrets themselves are not stored."""
-    return [_token(token) for token in place.people.tokens()]
+    return [_token(token) for token in workspace.people.tokens()]
 
 
 @router.post("/tokens", status_code=201, tags=["people"])
@@ -87,15 +87,15 @@ def revoke_token(token: str, changes: Admin) -> None:
 
 
 @router.get("/users", dependencies=managing, tags=["people"])
-def list_users(place: Place) -> list[UserOut]:
+def list_users(workspace: TheWorkspace) -> list[UserOut]:
     """Who may sign in."""
-    return [_user(user) for user in place.people.users()]
+    return [_user(user) for user in workspace.people.users()]
 
 
 @router.post("/users/invitations", status_code=201, tags=["people"])
-def invite(wanted: Invitation, changes: Admin, place: Place) -> InvitationOut:
+def invite(wanted: Invitation, changes: Admin, workspace: TheWorkspace) -> InvitationOut:
     """A link by which somebody becomes a user."""
-    return InvitationOut(link=f"{place.settings.console.url.rstrip('/')}/welcome/{changes.invite(wanted.role)}")
+    return InvitationOut(link=f"{workspace.settings.console.url.rstrip('/')}/welcome/{changes.invite(wanted.role)}")
 
 
 @router.patch("/users/{name}", tags=["people"])
@@ -112,12 +112,12 @@ def remove_user(name: str, changes: Admin) -> None:
 
 @router.get("/audit", dependencies=managing, tags=["people"])
 def list_audit(
-    place: Place,
+    workspace: TheWorkspace,
     limit: Annotated[int, Query(ge=1, le=1000)] = 100,
     before: Annotated[int | None, Query(ge=1, le=2**62, description="Only those before this entry.")] = None,
 ) -> list[AuditOut]:
     """Who changed what, newest first."""
-    return [AuditOut.of(entry) for entry in place.audit_log.latest(limit, before=before)]
+    return [AuditOut.of(entry) for entry in workspace.audit_log.latest(limit, before=before)]
 
 
 def _token(token: Token) -> TokenOut:

@@ -8,7 +8,7 @@ from fastapi import APIRouter, Depends, Query
 from eventlake.library.workspace import Workspace
 from eventlake.policies.plan import Plan
 from eventlake.policies.plan_diff import differences
-from eventlake.web.access import Admin, Operator, Place, reader
+from eventlake.web.access import Admin, Operator, TheWorkspace, reader
 from eventlake.web.api.models import OrderOut, SourceOut, moment
 from eventlake.web.api.plan_models import (
     DifferenceOut,
@@ -30,29 +30,29 @@ looking = [Depends(reader)]
 
 
 @router.get("/tracking-plans", dependencies=looking)
-def list_plans(place: Place) -> list[PlanOut]:
+def list_plans(workspace: TheWorkspace) -> list[PlanOut]:
     """All plans."""
-    slugs = place.sources.slugs()
-    return [PlanOut.of(one, slugs) for one in place.plans.all()]
+    slugs = workspace.sources.slugs()
+    return [PlanOut.of(one, slugs) for one in workspace.plans.all()]
 
 
 @router.post("/tracking-plans", status_code=201)
-def add_plan(new: NewPlan, changes: Admin, place: Place) -> PlanOut:
+def add_plan(new: NewPlan, changes: Admin, workspace: TheWorkspace) -> PlanOut:
     """A new plan."""
     rules = [rule.model_dump() for rule in new.rules]
-    return _known(place, changes.rules.new_plan(new.name, rules, new.description))
+    return _known(workspace, changes.rules.new_plan(new.name, rules, new.description))
 
 
 @router.get("/tracking-plans/{plan}", dependencies=looking)
-def get_plan(plan: str, place: Place) -> PlanOut:
+def get_plan(plan: str, workspace: TheWorkspace) -> PlanOut:
     """One plan, by its id or name."""
-    return _known(place, place.plans.get(plan))
+    return _known(workspace, workspace.plans.get(plan))
 
 
 @router.patch("/tracking-plans/{plan}")
-def change_plan(plan: str, change: PlanChange, changes: Admin, place: Place) -> PlanOut:
+def change_plan(plan: str, change: PlanChange, changes: Admin, workspace: TheWorkspace) -> PlanOut:
     """Give a plan another name or description."""
-    return _known(place, changes.rules.describe_plan(plan, change.name, change.description))
+    return _known(workspace, changes.rules.describe_plan(plan, change.name, change.description))
 
 
 @router.delete("/tracking-plans/{plan}", status_code=204)
@@ -62,9 +62,9 @@ def delete_plan(plan: str, changes: Admin) -> None:
 
 
 @router.get("/tracking-plans/{plan}/rules", dependencies=looking)
-def list_rules(plan: str, place: Place, version: Annotated[Number | None, Query()] = None) -> list[RuleOut]:
+def list_rules(plan: str, workspace: TheWorkspace, version: Annotated[Number | None, Query()] = None) -> list[RuleOut]:
     """The rules of a plan, as they are or were in a version of it."""
-    return _rules(place.plans.get(plan, version))
+    return _rules(workspace.plans.get(plan, version))
 
 
 @router.put("/tracking-plans/{plan}/rules")
@@ -86,28 +86,28 @@ def remove_rules(plan: str, told: RulesGone, changes: Admin) -> list[RuleOut]:
 
 
 @router.get("/tracking-plans/{plan}/versions", dependencies=looking)
-def list_versions(plan: str, place: Place) -> list[PlanVersionOut]:
+def list_versions(plan: str, workspace: TheWorkspace) -> list[PlanVersionOut]:
     """All versions of a plan, newest first."""
     return [
         PlanVersionOut(version=one.version, savedAt=moment(one.saved_at) or "", savedBy=one.saved_by)
-        for one in place.plans.versions(plan)
+        for one in workspace.plans.versions(plan)
     ]
 
 
 @router.get("/tracking-plans/{plan}/differences", dependencies=looking)
 def list_differences(
-    plan: str, place: Place, old: Annotated[Number, Query()], new: Annotated[Number | None, Query()] = None
+    plan: str, workspace: TheWorkspace, old: Annotated[Number, Query()], new: Annotated[Number | None, Query()] = None
 ) -> list[DifferenceOut]:
     """What changed between two versions of a plan; the newest, if only one is told."""
-    found = differences(place.plans.get(plan, old), place.plans.get(plan, new))
+    found = differences(workspace.plans.get(plan, old), workspace.plans.get(plan, new))
     return [DifferenceOut(**one._asdict()) for one in found]
 
 
 @router.get("/tracking-plans/{plan}/sources", dependencies=looking)
-def list_plan_sources(plan: str, place: Place) -> list[SourceOut]:
+def list_plan_sources(plan: str, workspace: TheWorkspace) -> list[SourceOut]:
     """The sources that have a plan."""
-    found = _known(place, place.plans.get(plan)).sources
-    return [SourceOut(**source._asdict()) for source in place.sources.all() if source.slug in found]
+    found = _known(workspace, workspace.plans.get(plan)).sources
+    return [SourceOut(**source._asdict()) for source in workspace.sources.all() if source.slug in found]
 
 
 @router.post("/tracking-plans/{plan}/sources", status_code=201)
@@ -120,19 +120,19 @@ def connect_plan(plan: str, told: SourceId, changes: Admin) -> SourceOut:
 def disconnect_plan(
     plan: str,
     changes: Admin,
-    place: Place,
+    workspace: TheWorkspace,
     source_id: Annotated[str, Query(alias="sourceId", max_length=200, description="Its id or slug.")],
 ) -> None:
     """Take a plan away from a source."""
-    source = place.sources.get(source_id)
-    if source.slug in _known(place, place.plans.get(plan)).sources:
+    source = workspace.sources.get(source_id)
+    if source.slug in _known(workspace, workspace.plans.get(plan)).sources:
         changes.rules.disconnect_plan(source.slug)
 
 
 @router.get("/sources/{source}/settings", dependencies=looking)
-def get_settings(source: str, place: Place) -> dict[str, Any]:
+def get_settings(source: str, workspace: TheWorkspace) -> dict[str, Any]:
     """What becomes of the source's events that are not as planned."""
-    found: dict[str, Any] = msgspec.to_builtins(place.plans.of_source(place.sources.get(source).id)[1])
+    found: dict[str, Any] = msgspec.to_builtins(workspace.plans.of_source(workspace.sources.get(source).id)[1])
     return found
 
 
@@ -147,14 +147,14 @@ def change_settings(source: str, told: SchemaSettings, changes: Admin) -> dict[s
 
 
 @router.post("/connections/{source}/{lake}/releases", status_code=202)
-def release(source: str, lake: str, changes: Operator, place: Place) -> OrderOut:
+def release(source: str, lake: str, changes: Operator, workspace: TheWorkspace) -> OrderOut:
     """Let in what rules blocked in the last 30 days and would not block today."""
-    return OrderOut.of(changes.order_release(f"{source}/{lake}"), place.sources.slugs())
+    return OrderOut.of(changes.order_release(f"{source}/{lake}"), workspace.sources.slugs())
 
 
-def _known(place: Workspace, plan: Plan) -> PlanOut:
-    slugs = place.sources.slugs()
-    return next(PlanOut.of(one, slugs) for one in place.plans.all() if one.id == plan.id)
+def _known(workspace: Workspace, plan: Plan) -> PlanOut:
+    slugs = workspace.sources.slugs()
+    return next(PlanOut.of(one, slugs) for one in workspace.plans.all() if one.id == plan.id)
 
 
 def _rules(plan: Plan) -> list[RuleOut]:

@@ -7,7 +7,7 @@ from pydantic import Field, StringConstraints
 
 from eventlake.control.regulations import MOST_SUBJECTS, Regulation, Regulations, RegulationType, Status, SubjectType
 from eventlake.control.suppressions import ALL_SOURCES
-from eventlake.web.access import Admin, Place, admin_looks, reader
+from eventlake.web.access import Admin, TheWorkspace, admin_looks, reader
 from eventlake.web.api.models import MOMENT, Model, moment
 
 router = APIRouter(tags=["privacy"])
@@ -44,41 +44,42 @@ class SuppressionOut(Model):
 
 
 @router.post("/regulations", status_code=201)
-def regulate(new: NewRegulation, changes: Admin, place: Place) -> RegulationOut:
+def regulate(new: NewRegulation, changes: Admin, workspace: TheWorkspace) -> RegulationOut:
     """Suppress people in all sources, or let them in again."""
     made = changes.regulate(new.regulationType, new.subjectType, new.subjectIds)
-    return _shown(made, place.settings.workspace_id)
+    return _shown(made, workspace.settings.workspace_id)
 
 
 @router.post("/regulations/sources/{source}", status_code=201)
-def regulate_source(source: str, new: NewRegulation, changes: Admin, place: Place) -> RegulationOut:
+def regulate_source(source: str, new: NewRegulation, changes: Admin, workspace: TheWorkspace) -> RegulationOut:
     """The same for one source."""
     made = changes.regulate(new.regulationType, new.subjectType, new.subjectIds, source=source)
-    return _shown(made, place.settings.workspace_id)
+    return _shown(made, workspace.settings.workspace_id)
 
 
 @router.get("/regulations", dependencies=looking)
-def list_regulations(place: Place, limit: Annotated[int, Query(ge=1, le=1000)] = 100) -> list[RegulationOut]:
+def list_regulations(workspace: TheWorkspace, limit: Annotated[int, Query(ge=1, le=1000)] = 100) -> list[RegulationOut]:
     """What was asked for, newest first."""
     return [
-        _shown(one, place.settings.workspace_id) for one in Regulations(place.engine, place.clock.now).latest(limit)
+        _shown(one, workspace.settings.workspace_id)
+        for one in Regulations(workspace.engine, workspace.clock.now).latest(limit)
     ]
 
 
 @router.get("/regulations/{regulation}", dependencies=looking)
-def get_regulation(regulation: str, place: Place) -> RegulationOut:
+def get_regulation(regulation: str, workspace: TheWorkspace) -> RegulationOut:
     """One of them, and what came of it."""
-    return _shown(Regulations(place.engine, place.clock.now).get(regulation), place.settings.workspace_id)
+    return _shown(Regulations(workspace.engine, workspace.clock.now).get(regulation), workspace.settings.workspace_id)
 
 
 @router.get("/suppressions", dependencies=[Depends(admin_looks)])
 def list_suppressions(
-    place: Place,
+    workspace: TheWorkspace,
     limit: Annotated[int, Query(ge=1, le=1000)] = 100,
     offset: Annotated[int, Query(ge=0, le=1_000_000_000)] = 0,
 ) -> list[SuppressionOut]:
     """Who is suppressed, newest first."""
-    slugs = place.sources.slugs()
+    slugs = workspace.sources.slugs()
     return [
         SuppressionOut(
             id=one.subject,
@@ -86,7 +87,7 @@ def list_suppressions(
             source=None if one.source_id == ALL_SOURCES else slugs.get(one.source_id, one.source_id),
             createdAt=moment(one.added_at) or "",
         )
-        for one in place.suppressions.latest(limit, skip=offset)
+        for one in workspace.suppressions.latest(limit, skip=offset)
     ]
 
 

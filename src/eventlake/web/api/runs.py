@@ -11,7 +11,7 @@ from fastapi.responses import StreamingResponse
 
 from eventlake.errors import EventLakeError, NotFoundError
 from eventlake.library.workspace import Workspace
-from eventlake.web.access import Operator, Place, Reader, TooManyError, reader
+from eventlake.web.access import Operator, Reader, TheWorkspace, TooManyError, reader
 from eventlake.web.api.models import OrderOut, RunOut
 
 router = APIRouter(tags=["runs"])
@@ -25,7 +25,7 @@ _STREAM_SECONDS = 3600
 
 @router.get("/runs", dependencies=looking)
 def list_runs(
-    place: Place,
+    workspace: TheWorkspace,
     source: Annotated[str | None, Query(max_length=100)] = None,
     lake: Annotated[str | None, Query(max_length=50)] = None,
     status: Literal["running", "finished", "failed"] | None = None,
@@ -33,33 +33,33 @@ def list_runs(
     limit: Annotated[int, Query(ge=1, le=1000)] = 100,
 ) -> list[RunOut]:
     """Runs, newest first."""
-    slugs = _slugs(place)
-    history = place.lake(lake).runs if lake else place.runs
-    source_id = place.sources.get(source).id if source else None
+    slugs = _slugs(workspace)
+    history = workspace.lake(lake).runs if lake else workspace.runs
+    source_id = workspace.sources.get(source).id if source else None
     found = history.lines(limit, source_id, before=before, status=status)
     return [RunOut.of(run, slugs) for run in found]
 
 
 @router.get("/runs/{run_id}", dependencies=looking)
-def get_run(run_id: str, place: Place) -> RunOut:
+def get_run(run_id: str, workspace: TheWorkspace) -> RunOut:
     """One run, also while it goes on."""
-    return RunOut.of(place.runs.line(run_id), _slugs(place))
+    return RunOut.of(workspace.runs.line(run_id), _slugs(workspace))
 
 
 @router.get("/runs/{run_id}/report", dependencies=looking)
-def get_report(run_id: str, place: Place) -> list[dict[str, Any]]:
+def get_report(run_id: str, workspace: TheWorkspace) -> list[dict[str, Any]]:
     """The lines of its report.json: first the whole run, then a line for each table."""
-    report = place.runs.get(run_id).report
+    report = workspace.runs.get(run_id).report
     if report is None:
         raise NotFoundError(f"run {run_id} has no report yet", fix="wait until it ends")
     return report
 
 
 @router.post("/runs/{run_id}/stop", status_code=202)
-def stop_run(run_id: str, changes: Operator, place: Place) -> RunOut:
+def stop_run(run_id: str, changes: Operator, workspace: TheWorkspace) -> RunOut:
     """Let a run end before its commit: nothing of it is published."""
     changes.stop_run(run_id)
-    return RunOut.of(place.runs.line(run_id), _slugs(place))
+    return RunOut.of(workspace.runs.line(run_id), _slugs(workspace))
 
 
 @router.get(
@@ -67,27 +67,27 @@ def stop_run(run_id: str, changes: Operator, place: Place) -> RunOut:
     response_class=StreamingResponse,
     responses={200: {"content": {"text/event-stream": {"schema": {"type": "string"}}}}},
 )
-async def follow_run(run_id: str, place: Place, request: Request, actor: Reader) -> StreamingResponse:
+async def follow_run(run_id: str, workspace: TheWorkspace, request: Request, actor: Reader) -> StreamingResponse:
     """Server-sent events with the run as it goes on, until it has ended."""
-    slugs = await asyncio.to_thread(_slugs, place)
-    await asyncio.to_thread(place.runs.line, run_id)  # one that is not there is told as such
+    slugs = await asyncio.to_thread(_slugs, workspace)
+    await asyncio.to_thread(workspace.runs.line, run_id)  # one that is not there is told as such
     streams: Counter[str] = request.app.state.streams  # which are open, by whose they are
     if streams[actor.key] >= MOST_STREAMS_OF_ONE or streams.total() >= _MOST_STREAMS:
         raise TooManyError(10, "too many runs are followed at once")
     headers = {"cache-control": "no-store", "x-accel-buffering": "no"}
-    told = _progress(place, run_id, slugs, streams, actor.key)
+    told = _progress(workspace, run_id, slugs, streams, actor.key)
     return StreamingResponse(told, media_type="text/event-stream", headers=headers)
 
 
 async def _progress(
-    place: Workspace, run_id: str, slugs: dict[str, str], streams: Counter[str], whose: str
+    workspace: Workspace, run_id: str, slugs: dict[str, str], streams: Counter[str], whose: str
 ) -> AsyncIterator[str]:
     streams[whose] += 1
     try:
         last = ""
         for _ in range(round(_STREAM_SECONDS / LOOK_EVERY)):
             try:
-                run = await asyncio.to_thread(place.runs.line, run_id)
+                run = await asyncio.to_thread(workspace.runs.line, run_id)
             except EventLakeError:
                 return
             told = json.dumps(RunOut.of(run, slugs).model_dump(mode="json"))
@@ -104,24 +104,24 @@ async def _progress(
 
 
 @router.get("/orders", dependencies=looking)
-def list_orders(place: Place) -> list[OrderOut]:
+def list_orders(workspace: TheWorkspace) -> list[OrderOut]:
     """What people ordered, newest first."""
-    slugs = _slugs(place)
-    return [OrderOut.of(order, slugs) for order in place.orders.latest()]
+    slugs = _slugs(workspace)
+    return [OrderOut.of(order, slugs) for order in workspace.orders.latest()]
 
 
 @router.get("/orders/{order_id}", dependencies=looking)
-def get_order(order_id: str, place: Place) -> OrderOut:
+def get_order(order_id: str, workspace: TheWorkspace) -> OrderOut:
     """One order, and what came of it."""
-    return OrderOut.of(place.orders.get(order_id), _slugs(place))
+    return OrderOut.of(workspace.orders.get(order_id), _slugs(workspace))
 
 
 @router.post("/orders/{order_id}/stop", status_code=202)
-def stop_order(order_id: str, changes: Operator, place: Place) -> OrderOut:
+def stop_order(order_id: str, changes: Operator, workspace: TheWorkspace) -> OrderOut:
     """Take an order back, or let what it led to end before its commit."""
     changes.stop_order(order_id)
-    return OrderOut.of(place.orders.get(order_id), _slugs(place))
+    return OrderOut.of(workspace.orders.get(order_id), _slugs(workspace))
 
 
-def _slugs(place: Workspace) -> dict[str, str]:
-    return place.sources.slugs()
+def _slugs(workspace: Workspace) -> dict[str, str]:
+    return workspace.sources.slugs()

@@ -5,7 +5,7 @@ from fastapi import APIRouter, Depends
 from eventlake.control.sources import Source
 from eventlake.events import instants
 from eventlake.status import quality
-from eventlake.web.access import Admin, Place, Seen, reader
+from eventlake.web.access import Admin, Seen, TheWorkspace, reader
 from eventlake.web.api.event_models import EventOut, RejectOut
 from eventlake.web.api.models import (
     KeyOut,
@@ -21,9 +21,9 @@ looking = [Depends(reader)]
 
 
 @router.get("/sources", dependencies=looking)
-def list_sources(place: Place) -> list[SourceOut]:
+def list_sources(workspace: TheWorkspace) -> list[SourceOut]:
     """All sources."""
-    return [_shown(source) for source in place.sources.all()]
+    return [_shown(source) for source in workspace.sources.all()]
 
 
 @router.post("/sources", status_code=201)
@@ -34,9 +34,9 @@ def add_source(new: NewSource, changes: Admin) -> SourceWithKey:
 
 
 @router.get("/sources/{source}", dependencies=looking)
-def get_source(source: str, place: Place) -> SourceOut:
+def get_source(source: str, workspace: TheWorkspace) -> SourceOut:
     """One source."""
-    return _shown(place.sources.get(source))
+    return _shown(workspace.sources.get(source))
 
 
 @router.patch("/sources/{source}")
@@ -46,9 +46,11 @@ def switch_source(source: str, switch: Switch, changes: Admin) -> SourceOut:
 
 
 @router.get("/sources/{source}/keys", dependencies=looking)
-def list_keys(source: str, place: Place) -> list[KeyOut]:
+def list_keys(source: str, workspace: TheWorkspace) -> list[KeyOut]:
     """Its write keys, by their hashes."""
-    return [KeyOut(hash=key.hash, created_at=instants.to_text(key.created_at)) for key in place.sources.keys(source)]
+    return [
+        KeyOut(hash=key.hash, created_at=instants.to_text(key.created_at)) for key in workspace.sources.keys(source)
+    ]
 
 
 @router.post("/sources/{source}/keys", status_code=201)
@@ -64,18 +66,18 @@ def revoke_key(source: str, key_hash: str, changes: Admin) -> None:
 
 
 @router.get("/sources/{source}/events", dependencies=looking)
-def last_events(source: str, place: Place, seen: Seen) -> list[EventOut]:
+def last_events(source: str, workspace: TheWorkspace, seen: Seen) -> list[EventOut]:
     """The last events, and what became of each; newest first."""
-    found = place.sources.get(source)
-    connections = [one for one in place.connections.all() if one.source.id == found.id]
+    found = workspace.sources.get(source)
+    connections = [one for one in workspace.connections.all() if one.source.id == found.id]
     return [EventOut.of(one) for one in seen.of(found, connections)]
 
 
 @router.get("/sources/{source}/rejects", dependencies=looking)
-def list_rejects(source: str, place: Place) -> list[RejectOut]:
+def list_rejects(source: str, workspace: TheWorkspace) -> list[RejectOut]:
     """What the collector of this machine refused last."""
-    found = place.sources.get(source)
-    return [RejectOut(**{**one._asdict(), "source": found.slug}) for one in quality.refused(place, found.id)]
+    found = workspace.sources.get(source)
+    return [RejectOut(**{**one._asdict(), "source": found.slug}) for one in quality.refused(workspace, found.id)]
 
 
 def _shown(source: Source) -> SourceOut:

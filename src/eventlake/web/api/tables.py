@@ -9,7 +9,7 @@ from eventlake.status import quality, tables
 from eventlake.status.listing import listed
 from eventlake.status.quality import Wanted
 from eventlake.web import rows
-from eventlake.web.access import Operator, Place, reader
+from eventlake.web.access import Operator, TheWorkspace, reader
 from eventlake.web.api.models import OrderOut, moment
 from eventlake.web.api.table_models import (
     BadLineOut,
@@ -33,7 +33,7 @@ Text = Annotated[str | None, Query(max_length=200)]
 
 @router.get("/tables", dependencies=looking)
 def list_tables(
-    place: Place,
+    workspace: TheWorkspace,
     lake: Text = None,
     source: Text = None,
     text: Annotated[str, Query(max_length=200, description="Only those with this in their names.")] = "",
@@ -41,15 +41,15 @@ def list_tables(
     offset: Annotated[int, Query(ge=0, le=10**9)] = 0,
 ) -> TablePage:
     """Tables in order of their names."""
-    source_id = place.sources.get(source).id if source else None
-    found = listed(place.engine, lake=lake, source_id=source_id, text=text, limit=limit, offset=offset)
+    source_id = workspace.sources.get(source).id if source else None
+    found = listed(workspace.engine, lake=lake, source_id=source_id, text=text, limit=limit, offset=offset)
     return TablePage(total=found.total, tables=[TableOut.of(one) for one in found.tables])
 
 
 @router.get("/tables/{lake}/{name}", dependencies=looking)
-def get_table(lake: str, name: str, place: Place) -> TableDetails:
+def get_table(lake: str, name: str, workspace: TheWorkspace) -> TableDetails:
     """The columns of a table, and since when it has them."""
-    found = tables.opened(place.lake(lake), name)
+    found = tables.opened(workspace.lake(lake), name)
     added = {event.column: event for event in found.history if event.change == "added"}
     return TableDetails(
         lake=lake,
@@ -71,41 +71,41 @@ def get_table(lake: str, name: str, place: Place) -> TableDetails:
 
 
 @router.get("/tables/{lake}/{name}/history", dependencies=looking)
-def get_history(lake: str, name: str, place: Place) -> list[SchemaChangeOut]:
+def get_history(lake: str, name: str, workspace: TheWorkspace) -> list[SchemaChangeOut]:
     """When each column came or changed its type, oldest first."""
     return [
         SchemaChangeOut(**{**event._asdict(), "at": instants.to_text(event.at)})
-        for event in tables.opened(place.lake(lake), name).history
+        for event in tables.opened(workspace.lake(lake), name).history
     ]
 
 
 @router.get("/tables/{lake}/{name}/rescued", dependencies=looking)
-def get_rescued(lake: str, name: str, place: Place) -> list[MisfitOut]:
+def get_rescued(lake: str, name: str, workspace: TheWorkspace) -> list[MisfitOut]:
     """Values that did not fit their columns, by column and reason, among the newest rows."""
-    found = tables.opened(place.lake(lake), name)
+    found = tables.opened(workspace.lake(lake), name)
     with turn():
         return [MisfitOut(**one._asdict()) for one in tables.misfits(found)]
 
 
 @router.post("/tables/{lake}/{name}/retype-preview", dependencies=looking)
-def preview_retype(lake: str, name: str, wanted: RetypeRequest, place: Place) -> PreviewOut:
+def preview_retype(lake: str, name: str, wanted: RetypeRequest, workspace: TheWorkspace) -> PreviewOut:
     """What another type would bring in, and what would lose its cell."""
-    found = tables.opened(place.lake(lake), name)
+    found = tables.opened(workspace.lake(lake), name)
     with turn():
         return PreviewOut(**tables.preview(found, wanted.column, wanted.type)._asdict())
 
 
 @router.post("/tables/{lake}/{name}/retypes", status_code=202)
-def order_retype(lake: str, name: str, wanted: RetypeRequest, changes: Operator, place: Place) -> OrderOut:
+def order_retype(lake: str, name: str, wanted: RetypeRequest, changes: Operator, workspace: TheWorkspace) -> OrderOut:
     """Give a column another type, over its whole history."""
     order = changes.order_retype(lake, name, wanted.column, wanted.type)
-    return OrderOut.of(order, place.sources.slugs())
+    return OrderOut.of(order, workspace.sources.slugs())
 
 
 @router.post("/query", dependencies=looking)
-def run_query(wanted: QueryRequest, place: Place) -> QueryOut:
+def run_query(wanted: QueryRequest, workspace: TheWorkspace) -> QueryOut:
     """Ask a lake in SQL: it reads tables and nothing else, for 30 seconds at most."""
-    found, is_cut = rows.ask(place, wanted.sql, wanted.lake, wanted.limit)
+    found, is_cut = rows.ask(workspace, wanted.sql, wanted.lake, wanted.limit)
     return QueryOut(
         columns=found.column_names,
         types=[str(field.type) for field in found.schema],
@@ -116,16 +116,16 @@ def run_query(wanted: QueryRequest, place: Place) -> QueryOut:
 
 @router.get("/quarantine", dependencies=looking)
 def list_quarantine(
-    place: Place,
+    workspace: TheWorkspace,
     lake: Annotated[str, Query(max_length=50)] = "default",
     source: Text = None,
     run: Annotated[str | None, Query(pattern=r"^\d{1,30}$")] = None,
     reason: Text = None,
 ) -> list[BadLineOut]:
     """Lines that are not events, of the last runs or of one."""
-    slugs = place.sources.slugs()
-    source_id = place.sources.get(source).id if source else None
-    found = quality.quarantined(place, Wanted(source_id, lake), run_id=run, reason=reason)
+    slugs = workspace.sources.slugs()
+    source_id = workspace.sources.get(source).id if source else None
+    found = quality.quarantined(workspace, Wanted(source_id, lake), run_id=run, reason=reason)
     return [
         BadLineOut(
             **{key: value for key, value in one._asdict().items() if key != "source_id"},

@@ -10,7 +10,7 @@ from eventlake.control.transformations import decoded
 from eventlake.library.plans import events_sent
 from eventlake.library.preview import previewed
 from eventlake.policies.transformations import Transformation, shown
-from eventlake.web.access import Admin, Place, reader
+from eventlake.web.access import Admin, TheWorkspace, reader
 from eventlake.web.api.models import Model
 
 router = APIRouter(tags=["plans"])
@@ -36,7 +36,7 @@ class TransformationChange(Model):
     hashPropertiesConfiguration: dict[str, Any] | None = None  # noqa: N815
     destinationMetadataId: str | None = Field(None, max_length=200, description="Left aside.")  # noqa: N815
 
-    def told(self) -> dict[str, Any]:
+    def given(self) -> dict[str, Any]:
         return self.model_dump(by_alias=True, exclude_none=True, exclude={"sourceId"})
 
 
@@ -52,46 +52,48 @@ class PreviewOut(Model):
 
 
 @router.get("/transformations", dependencies=looking)
-def list_transformations(place: Place, source: Annotated[str, Query(max_length=200)] = "") -> list[dict[str, Any]]:
+def list_transformations(
+    workspace: TheWorkspace, source: Annotated[str, Query(max_length=200)] = ""
+) -> list[dict[str, Any]]:
     """Those of a source, or of all, in the order in which they are applied."""
-    sources = [place.sources.get(source)] if source else place.sources.all()
-    return [_shown(of.id, one) for of in sources for one in place.plans.transformations.of_source(of.id)]
+    sources = [workspace.sources.get(source)] if source else workspace.sources.all()
+    return [_shown(of.id, one) for of in sources for one in workspace.plans.transformations.of_source(of.id)]
 
 
 @router.post("/transformations", status_code=201)
-def add_transformation(new: NewTransformation, changes: Admin, place: Place) -> dict[str, Any]:
+def add_transformation(new: NewTransformation, changes: Admin, workspace: TheWorkspace) -> dict[str, Any]:
     """A new one, behind the others of its source; or another in place of the one with its name."""
-    source = place.sources.get(new.sourceId)
-    return _shown(source.id, changes.rules.save_transformation(source.slug, new.told()))
+    source = workspace.sources.get(new.sourceId)
+    return _shown(source.id, changes.rules.save_transformation(source.slug, new.given()))
 
 
 @router.post("/transformations/preview", dependencies=looking)
-def preview(new: NewTransformation, place: Place) -> PreviewOut:
+def preview(new: NewTransformation, workspace: TheWorkspace) -> PreviewOut:
     """What it would make of the last events of its source; nothing is changed."""
-    source = place.sources.get(new.sourceId)
-    sent = events_sent(place, source.id, None, None, _MOST_EVENTS)
-    return PreviewOut(**previewed([decoded(new.told())], (one.event for one in sent))._asdict())
+    source = workspace.sources.get(new.sourceId)
+    sent = events_sent(workspace, source.id, None, None, _MOST_EVENTS)
+    return PreviewOut(**previewed([decoded(new.given())], (one.event for one in sent))._asdict())
 
 
 @router.get("/transformations/{transformation}", dependencies=looking)
-def get_transformation(transformation: str, place: Place) -> dict[str, Any]:
+def get_transformation(transformation: str, workspace: TheWorkspace) -> dict[str, Any]:
     """One of them. A key by which it hashes is not shown."""
-    return _shown(*place.plans.transformations.find(transformation))
+    return _shown(*workspace.plans.transformations.find(transformation))
 
 
 @router.patch("/transformations/{transformation}")
 def change_transformation(
-    transformation: str, change: TransformationChange, changes: Admin, place: Place
+    transformation: str, change: TransformationChange, changes: Admin, workspace: TheWorkspace
 ) -> dict[str, Any]:
     """Change what is given; the rest stays."""
-    source_id, known = place.plans.transformations.find(transformation)
-    return _shown(source_id, changes.rules.save_transformation(source_id, msgspec.to_builtins(known) | change.told()))
+    source_id, known = workspace.plans.transformations.find(transformation)
+    return _shown(source_id, changes.rules.save_transformation(source_id, msgspec.to_builtins(known) | change.given()))
 
 
 @router.delete("/transformations/{transformation}", status_code=204)
-def remove_transformation(transformation: str, changes: Admin, place: Place) -> None:
+def remove_transformation(transformation: str, changes: Admin, workspace: TheWorkspace) -> None:
     """Remove it; a replay brings events back as they were sent."""
-    source_id, known = place.plans.transformations.find(transformation)
+    source_id, known = workspace.plans.transformations.find(transformation)
     changes.rules.remove_transformation(source_id, known.id)
 
 

@@ -8,7 +8,7 @@ from pydantic import Field
 from eventlake.settings import DEFAULT_LAKE
 from eventlake.status import violations
 from eventlake.status.violations import Kind
-from eventlake.web.access import Place, reader
+from eventlake.web.access import TheWorkspace, reader
 from eventlake.web.api.models import MOMENT, Model, moment
 from eventlake.web.turns import turn
 
@@ -43,7 +43,7 @@ class SampleOut(Model):
 
 @router.get("/violations", dependencies=looking)
 def list_violations(
-    place: Place,
+    workspace: TheWorkspace,
     source: Text = "",
     event: Text = "",
     field: Text = "",
@@ -51,10 +51,10 @@ def list_violations(
     lake: Text = DEFAULT_LAKE,
 ) -> list[ViolatedOut]:
     """What was wrong with events of the last days: by event, field and kind, the most frequent first."""
-    slugs = place.sources.slugs()
-    kind = Kind(place.sources.get(source).id if source else "", event, field=field)
+    slugs = workspace.sources.slugs()
+    kind = Kind(workspace.sources.get(source).id if source else "", event, field=field)
     with turn():
-        found = violations.violations(place.lake(lake), place.clock.now(), kind, days)
+        found = violations.violations(workspace.lake(lake), workspace.clock.now(), kind, days)
     return [
         ViolatedOut(**one._asdict() | {"last": moment(one.last)}, source=slugs.get(one.source_id, one.source_id))
         for one in found
@@ -63,7 +63,7 @@ def list_violations(
 
 @router.get("/violations/samples", dependencies=looking)
 def list_samples(
-    place: Place,
+    workspace: TheWorkspace,
     source: Text = "",
     event: Text = "",
     field: Text = "",
@@ -73,7 +73,7 @@ def list_samples(
     lake: Text = DEFAULT_LAKE,
 ) -> list[SampleOut]:
     """Some of these events, as they were sent."""
-    kind = Kind(place.sources.get(source).id if source else "", event, violation_type, field, action)
+    kind = Kind(workspace.sources.get(source).id if source else "", event, violation_type, field, action)
     with turn():
-        found = violations.samples(place.lake(lake), place.clock.now(), kind, days)
+        found = violations.samples(workspace.lake(lake), workspace.clock.now(), kind, days)
     return [SampleOut(**one._asdict() | {"received_at": moment(one.received_at)}) for one in found]

@@ -8,7 +8,7 @@ from fastapi.responses import HTMLResponse, RedirectResponse, Response
 from eventlake.control.alerts import Kind
 from eventlake.errors import EventLakeError, InvalidSettingsError
 from eventlake.library.workspace import Workspace
-from eventlake.web.access import Actor, Place
+from eventlake.web.access import Actor, TheWorkspace
 from eventlake.web.pages.form import Admin, Fields, Sender, Viewer
 from eventlake.web.pages.render import go, page
 
@@ -17,18 +17,18 @@ _LOOKED_AT, _SHOWN = 1000, 100
 
 
 @router.get("/alerts")
-def alerts_page(request: Request, place: Place, actor: Viewer) -> HTMLResponse:
-    return _alerts(request, place, actor)
+def alerts_page(request: Request, workspace: TheWorkspace, actor: Viewer) -> HTMLResponse:
+    return _alerts(request, workspace, actor)
 
 
 @router.post("/alerts/subscribe")
-def subscribe(request: Request, place: Place, actor: Sender, changes: Admin, fields: Fields) -> Response:
+def subscribe(request: Request, workspace: TheWorkspace, actor: Sender, changes: Admin, fields: Fields) -> Response:
     try:
         threshold = _number(fields.get("threshold", ""))
         kind = _kind(fields.get("kind", ""))
         changes.subscribe(kind, fields.get("channel", ""), source=fields.get("source") or None, threshold=threshold)
     except EventLakeError as error:
-        return _alerts(request, place, actor, error)
+        return _alerts(request, workspace, actor, error)
     return go("/alerts", "Added.")
 
 
@@ -39,21 +39,23 @@ def unsubscribe(changes: Admin, fields: Fields) -> RedirectResponse:
 
 
 @router.post("/alerts/test")
-def send_sample(request: Request, place: Place, actor: Sender, changes: Admin, fields: Fields) -> Response:
+def send_sample(request: Request, workspace: TheWorkspace, actor: Sender, changes: Admin, fields: Fields) -> Response:
     try:
         changes.send_sample(fields.get("channel", ""))
     except EventLakeError as error:
-        return _alerts(request, place, actor, error)
+        return _alerts(request, workspace, actor, error)
     return go("/alerts", f"A sample was sent to {fields['channel']}.")
 
 
-def _alerts(request: Request, place: Workspace, actor: Actor, problem: EventLakeError | None = None) -> HTMLResponse:
+def _alerts(
+    request: Request, workspace: Workspace, actor: Actor, problem: EventLakeError | None = None
+) -> HTMLResponse:
     kind, source = (request.query_params.get(name, "")[:100] for name in ("kind", "source"))
-    source_id = place.sources.get(source).id if source else None
-    known = place.alerts.latest(_LOOKED_AT, source_id=source_id)
+    source_id = workspace.sources.get(source).id if source else None
+    known = workspace.alerts.latest(_LOOKED_AT, source_id=source_id)
     found = [one for one in known if kind in ("", one.kind.value)][:_SHOWN]
     deliveries: dict[str, list[Any]] = {}
-    for one in place.alerts.deliveries(alert.id for alert in found):
+    for one in workspace.alerts.deliveries(alert.id for alert in found):
         deliveries.setdefault(one.alert_id, []).append(one)
     return page(
         request,
@@ -66,11 +68,11 @@ def _alerts(request: Request, place: Workspace, actor: Actor, problem: EventLake
         kind=kind,
         source=source,
         deliveries=deliveries,
-        subscriptions=place.alerts.subscriptions(),
-        channels=place.settings.channels,
+        subscriptions=workspace.alerts.subscriptions(),
+        channels=workspace.settings.channels,
         kinds=list(Kind),
-        sources=place.sources.all(),
-        slugs=place.sources.slugs(),
+        sources=workspace.sources.all(),
+        slugs=workspace.sources.slugs(),
     )
 
 

@@ -14,7 +14,7 @@ from eventlake.status import replay_size
 from eventlake.status.connections import status_of, statuses
 from eventlake.status.listing import listed
 from eventlake.sync import requests
-from eventlake.web.access import Actor, Place, TooManyError
+from eventlake.web.access import Actor, TheWorkspace, TooManyError
 from eventlake.web.checks import checks_of
 from eventlake.web.pages import setting_fields
 from eventlake.web.pages.form import Admin, Fields, Operator, Sender, Viewer
@@ -25,48 +25,48 @@ _RUNS = 5
 
 
 @router.get("/connections")
-def list_page(request: Request, place: Place, actor: Viewer, q: str = "") -> HTMLResponse:
-    return _list(request, place, actor, q[:100])
+def list_page(request: Request, workspace: TheWorkspace, actor: Viewer, q: str = "") -> HTMLResponse:
+    return _list(request, workspace, actor, q[:100])
 
 
 @router.post("/connections")
-def connect(request: Request, place: Place, actor: Sender, changes: Admin, fields: Fields) -> Response:
+def connect(request: Request, workspace: TheWorkspace, actor: Sender, changes: Admin, fields: Fields) -> Response:
     try:
         lake = fields.get("lake", DEFAULT_LAKE)
         made = changes.connect(fields.get("source", ""), lake, {}, like=fields.get("like") or None)
     except EventLakeError as error:
-        return _list(request, place, actor, "", error)
+        return _list(request, workspace, actor, "", error)
     return go(f"/connections/{made.full_name}", "Connected. The first sync begins by itself.")
 
 
 @router.get("/connections/{source}")
-def of_default_lake(source: str, place: Place, actor: Viewer) -> RedirectResponse:
+def of_default_lake(source: str, workspace: TheWorkspace, actor: Viewer) -> RedirectResponse:
     del actor
-    return go(f"/connections/{place.connections.get(source).full_name}")
+    return go(f"/connections/{workspace.connections.get(source).full_name}")
 
 
 @router.get("/connections/{source}/{lake}")
-def one_page(source: str, lake: str, request: Request, place: Place, actor: Viewer) -> HTMLResponse:
-    return _one(request, place, actor, f"{source}/{lake}")
+def one_page(source: str, lake: str, request: Request, workspace: TheWorkspace, actor: Viewer) -> HTMLResponse:
+    return _one(request, workspace, actor, f"{source}/{lake}")
 
 
 @router.get("/connections/{source}/{lake}/_state")
-def live(source: str, lake: str, request: Request, place: Place, actor: Viewer) -> HTMLResponse:
-    connection = place.connections.get(f"{source}/{lake}")
-    return page(request, "_connection.html", actor, **_state(place, connection))
+def live(source: str, lake: str, request: Request, workspace: TheWorkspace, actor: Viewer) -> HTMLResponse:
+    connection = workspace.connections.get(f"{source}/{lake}")
+    return page(request, "_connection.html", actor, **_state(workspace, connection))
 
 
 @router.post("/connections/{source}/{lake}/settings")
 def save(
-    source: str, lake: str, request: Request, place: Place, actor: Sender, changes: Admin, fields: Fields
+    source: str, lake: str, request: Request, workspace: TheWorkspace, actor: Sender, changes: Admin, fields: Fields
 ) -> Response:
     name = f"{source}/{lake}"
-    wanted = setting_fields.changed(place.connections.get(name).settings, fields)
+    wanted = setting_fields.changed(workspace.connections.get(name).settings, fields)
     try:
         if wanted:
             changes.set_settings(name, wanted)
     except InvalidSettingsError as error:
-        return _one(request, place, actor, name, problem=error, given=fields)
+        return _one(request, workspace, actor, name, problem=error, given=fields)
     told = f"Saved: {', '.join(sorted(wanted))}." if wanted else "Nothing was changed."
     return go(f"/connections/{name}", told)
 
@@ -90,10 +90,10 @@ def sync(source: str, lake: str, changes: Operator) -> RedirectResponse:
 
 
 @router.post("/connections/{source}/{lake}/check")
-def check(source: str, lake: str, request: Request, place: Place, actor: Sender, _: Operator) -> Response:
+def check(source: str, lake: str, request: Request, workspace: TheWorkspace, actor: Sender, _: Operator) -> Response:
     is_live = bool(request.headers.get("hx-request"))
     try:
-        found = checks_of(request).begin(place.connections.get(f"{source}/{lake}"))
+        found = checks_of(request).begin(workspace.connections.get(f"{source}/{lake}"))
     except TooManyError as error:
         if not is_live:
             raise
@@ -104,20 +104,20 @@ def check(source: str, lake: str, request: Request, place: Place, actor: Sender,
 
 
 @router.get("/connections/{source}/{lake}/_check")
-def live_check(source: str, lake: str, request: Request, place: Place, actor: Viewer) -> HTMLResponse:
-    found = checks_of(request).of(place.connections.get(f"{source}/{lake}"))
+def live_check(source: str, lake: str, request: Request, workspace: TheWorkspace, actor: Viewer) -> HTMLResponse:
+    found = checks_of(request).of(workspace.connections.get(f"{source}/{lake}"))
     return page(request, "_check.html", actor, check=found)
 
 
 @router.get("/connections/{source}/{lake}/replay")
-def replay_page(source: str, lake: str, request: Request, place: Place, actor: Viewer) -> HTMLResponse:
+def replay_page(source: str, lake: str, request: Request, workspace: TheWorkspace, actor: Viewer) -> HTMLResponse:
     given = {key: request.query_params.get(key, "")[:1000] for key in ("start", "stop", "events")}
-    return _replay(request, place, actor, f"{source}/{lake}", given, counted="start" in request.query_params)
+    return _replay(request, workspace, actor, f"{source}/{lake}", given, counted="start" in request.query_params)
 
 
 @router.post("/connections/{source}/{lake}/replay")
 def replay(
-    source: str, lake: str, request: Request, place: Place, actor: Sender, changes: Operator, fields: Fields
+    source: str, lake: str, request: Request, workspace: TheWorkspace, actor: Sender, changes: Operator, fields: Fields
 ) -> Response:
     try:
         changes.order_replay(
@@ -128,18 +128,18 @@ def replay(
             resume=fields.get("resume") == "true",
         )
     except EventLakeError as error:
-        return _replay(request, place, actor, f"{source}/{lake}", fields, problem=error)
+        return _replay(request, workspace, actor, f"{source}/{lake}", fields, problem=error)
     return go(f"/connections/{source}/{lake}", "A replay was ordered: it begins in a moment.")
 
 
 @router.post("/connections/{source}/{lake}/rebuild")
 def rebuild(
-    source: str, lake: str, request: Request, place: Place, actor: Sender, changes: Admin, fields: Fields
+    source: str, lake: str, request: Request, workspace: TheWorkspace, actor: Sender, changes: Admin, fields: Fields
 ) -> Response:
     try:
         changes.order_rebuild(f"{source}/{lake}", {fields.get("key", ""): fields.get("value", "").strip()})
     except EventLakeError as error:
-        return _one(request, place, actor, f"{source}/{lake}", problem=error)
+        return _one(request, workspace, actor, f"{source}/{lake}", problem=error)
     return go(f"/connections/{source}/{lake}", "All tables are written anew: it begins in a moment.")
 
 
@@ -150,14 +150,14 @@ def disconnect(source: str, lake: str, changes: Admin) -> RedirectResponse:
 
 
 @router.post("/orders/{order_id}/stop")
-def stop_order(order_id: str, place: Place, changes: Operator) -> RedirectResponse:
+def stop_order(order_id: str, workspace: TheWorkspace, changes: Operator) -> RedirectResponse:
     order = changes.stop_order(order_id)
-    names = {one.source.id: one.source.slug for one in place.connections.all()}
+    names = {one.source.id: one.source.slug for one in workspace.connections.all()}
     return go(f"/connections/{names.get(order.source_id, order.source_id)}/{order.lake}", "It will stop in a moment.")
 
 
 def _list(
-    request: Request, place: Workspace, actor: Actor, text: str, problem: EventLakeError | None = None
+    request: Request, workspace: Workspace, actor: Actor, text: str, problem: EventLakeError | None = None
 ) -> HTMLResponse:
     return page(
         request,
@@ -166,33 +166,33 @@ def _list(
         "Connections",
         status=422 if problem else 200,
         problem=problem,
-        connections=[one for one in statuses(place) if text.lower() in one.connection.full_name],
+        connections=[one for one in statuses(workspace) if text.lower() in one.connection.full_name],
         filter=text,
-        sources=place.sources.all(),
-        lakes=list(place.settings.all_lakes),
+        sources=workspace.sources.all(),
+        lakes=list(workspace.settings.all_lakes),
     )
 
 
-def _state(place: Workspace, connection: Connection) -> dict[str, Any]:
-    runs = place.lake(connection.lake).runs.lines(_RUNS, connection.source.id)
+def _state(workspace: Workspace, connection: Connection) -> dict[str, Any]:
+    runs = workspace.lake(connection.lake).runs.lines(_RUNS, connection.source.id)
     names = {(connection.source.id, connection.lake): connection.name}
-    return {"one": status_of(place, connection), "runs": runs, "names": names}
+    return {"one": status_of(workspace, connection), "runs": runs, "names": names}
 
 
 def _one(
     request: Request,
-    place: Workspace,
+    workspace: Workspace,
     actor: Actor,
     name: str,
     *,
     problem: EventLakeError | None = None,
     given: dict[str, str] | None = None,
 ) -> HTMLResponse:
-    connection = place.connections.get(name)
-    lake = place.lake(connection.lake)
+    connection = workspace.connections.get(name)
+    lake = workspace.lake(connection.lake)
     is_loaded = lake.ledger.has_data(connection.source.id)
     wrong = problem.fields if isinstance(problem, InvalidSettingsError) else {}
-    tables = listed(place.engine, lake=lake.name, source_id=connection.source.id, limit=1)
+    tables = listed(workspace.engine, lake=lake.name, source_id=connection.source.id, limit=1)
     return page(
         request,
         "connection.html",
@@ -203,17 +203,17 @@ def _one(
         forms=setting_fields.forms(connection, is_loaded=is_loaded, given=given, wrong=wrong),
         is_loaded=is_loaded,
         fixed=connection.settings.fixed_once_loaded,
-        others=[one.full_name for one in place.connections.all() if one.full_name != connection.full_name],
-        whole=replay_size.size(place, connection, None, None),
+        others=[one.full_name for one in workspace.connections.all() if one.full_name != connection.full_name],
+        whole=replay_size.size(workspace, connection, None, None),
         tables=tables.total,
         check=checks_of(request).of(connection),
-        **_state(place, connection),
+        **_state(workspace, connection),
     )
 
 
 def _replay(
     request: Request,
-    place: Workspace,
+    workspace: Workspace,
     actor: Actor,
     name: str,
     given: dict[str, str],
@@ -221,13 +221,13 @@ def _replay(
     counted: bool = False,
     problem: EventLakeError | None = None,
 ) -> HTMLResponse:
-    connection = place.connections.get(name)
+    connection = workspace.connections.get(name)
     size = None
     if counted:
         try:
             start, stop = _micros(given.get("start")), _micros(given.get("stop"))
-            requests.replay(place.lake(connection.lake), connection, start, stop, _names(given.get("events")))
-            size = replay_size.size(place, connection, start, stop)
+            requests.replay(workspace.lake(connection.lake), connection, start, stop, _names(given.get("events")))
+            size = replay_size.size(workspace, connection, start, stop)
         except EventLakeError as error:
             problem = error
     return page(
@@ -241,7 +241,7 @@ def _replay(
         here=f"/connections/{connection.full_name}",
         given={"start": "", "stop": "", "events": "", **given},
         size=size,
-        unfinished=requests.unfinished_replay(place.lake(connection.lake), connection),
+        unfinished=requests.unfinished_replay(workspace.lake(connection.lake), connection),
     )
 
 

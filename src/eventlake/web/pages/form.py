@@ -14,7 +14,7 @@ from eventlake.web.access import (
     Actor,
     AnonymousError,
     ForbiddenError,
-    Place,
+    TheWorkspace,
     changes_of,
     limited,
     signed_in,
@@ -37,9 +37,9 @@ async def fields_of(request: Request) -> dict[str, str]:
 Fields = Annotated[dict[str, str], Depends(fields_of)]
 
 
-def viewer(request: Request, place: Place) -> Actor:
+def viewer(request: Request, workspace: TheWorkspace) -> Actor:
     """The user who looks at a page."""
-    actor = signed_in(request, place)
+    actor = signed_in(request, workspace)
     if actor is None:
         raise NotSignedInError("nobody is signed in", fix="sign in")
     limited(request, actor.key)
@@ -68,12 +68,12 @@ def sender(request: Request, fields: Fields, actor: Viewer) -> Actor:
 Sender = Annotated[Actor, Depends(sender)]
 
 
-def operator(actor: Sender, place: Place) -> Changes:
-    return changes_of(actor, place, Scope.OPERATE)
+def operator(actor: Sender, workspace: TheWorkspace) -> Changes:
+    return changes_of(actor, workspace, Scope.OPERATE)
 
 
-def admin(actor: Sender, place: Place) -> Changes:
-    return changes_of(actor, place, Scope.ADMIN)
+def admin(actor: Sender, workspace: TheWorkspace) -> Changes:
+    return changes_of(actor, workspace, Scope.ADMIN)
 
 
 Operator = Annotated[Changes, Depends(operator)]

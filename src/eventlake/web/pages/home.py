@@ -11,7 +11,7 @@ from eventlake.status import attention, funnel
 from eventlake.status.connections import statuses
 from eventlake.status.listing import found_columns, listed
 from eventlake.timetable import DAY, SECOND
-from eventlake.web.access import Actor, Place
+from eventlake.web.access import Actor, TheWorkspace
 from eventlake.web.pages import counted
 from eventlake.web.pages.form import Viewer
 from eventlake.web.pages.render import date_of, page
@@ -22,31 +22,31 @@ _MOST_HITS = 10  # of each kind
 
 
 @router.get("/")
-def overview(request: Request, place: Place, actor: Viewer) -> HTMLResponse:
-    return _overview(request, "overview.html", place, actor)
+def overview(request: Request, workspace: TheWorkspace, actor: Viewer) -> HTMLResponse:
+    return _overview(request, "overview.html", workspace, actor)
 
 
 @router.get("/_overview")
-def live(request: Request, place: Place, actor: Viewer) -> HTMLResponse:
-    return _overview(request, "_overview.html", place, actor)
+def live(request: Request, workspace: TheWorkspace, actor: Viewer) -> HTMLResponse:
+    return _overview(request, "_overview.html", workspace, actor)
 
 
-def _overview(request: Request, template: str, place: Workspace, actor: Actor) -> HTMLResponse:
-    now = place.clock.now()
+def _overview(request: Request, template: str, workspace: Workspace, actor: Actor) -> HTMLResponse:
+    now = workspace.clock.now()
     today = now // DAY * DAY
-    found = statuses(place)
-    funnels = funnel.funnels(place, today, today + DAY)
-    hours = funnel.rows_by_hour(place, (now // HOUR - 23) * HOUR, now)
+    found = statuses(workspace)
+    funnels = funnel.funnels(workspace, today, today + DAY)
+    hours = funnel.rows_by_hour(workspace, (now // HOUR - 23) * HOUR, now)
     worst_first = sorted(found, key=lambda one: (one.state not in ("failed", "partial"), one.connection.full_name))
     return page(
         request,
         template,
         actor,
         "Overview",
-        matters=attention.matters(place, found),
+        matters=attention.matters(workspace, found),
         whole=funnel.total(funnels),
         funnels=funnels,
-        books=funnel.books_of_connections(place, today, today + DAY),
+        books=funnel.books_of_connections(workspace, today, today + DAY),
         links=counted.links(today),
         links_of={
             one.connection.full_name: counted.links(today, source=one.connection.source.slug, lake=one.connection.lake)
@@ -63,29 +63,31 @@ def _overview(request: Request, template: str, place: Workspace, actor: Actor) -
 
 
 @router.get("/_well")
-def well(request: Request, place: Place, actor: Viewer) -> HTMLResponse:
+def well(request: Request, workspace: TheWorkspace, actor: Viewer) -> HTMLResponse:
     """Whether all is well, for the head of every page."""
-    levels = [one.level for one in attention.matters(place, statuses(place))]
+    levels = [one.level for one in attention.matters(workspace, statuses(workspace))]
     return page(request, "_well.html", actor, errors=levels.count("error"), warnings=levels.count("warning"))
 
 
 @router.get("/search")
-def search(request: Request, place: Place, actor: Viewer, q: str = "") -> HTMLResponse:
+def search(request: Request, workspace: TheWorkspace, actor: Viewer, q: str = "") -> HTMLResponse:
     words = q.strip()[:200]
     hits: list[tuple[str, str, str]] = []
     if words:
         low = words.lower()
-        sources = [one for one in place.sources.all() if low in one.slug or low in one.name.lower() or low == one.id]
+        sources = [
+            one for one in workspace.sources.all() if low in one.slug or low in one.name.lower() or low == one.id
+        ]
         hits += [("source", one.slug, f"/sources/{one.slug}") for one in sources[:_MOST_HITS]]
         hits += [("page", name, link) for link, name in _PAGES if low in name.lower()]
-        tables = listed(place.engine, text=words, limit=_MOST_HITS).tables
+        tables = listed(workspace.engine, text=words, limit=_MOST_HITS).tables
         hits += [("table", one.full_name, f"/tables/{one.lake}/{one.full_name}") for one in tables]
         hits += [
             ("column", f"{one.database}.{one.table}.{one.name}", f"/tables/{one.lake}/{one.database}.{one.table}")
-            for one in found_columns(place.engine, words, _MOST_HITS)
+            for one in found_columns(workspace.engine, words, _MOST_HITS)
         ]
         if words.isdigit():
-            hits += [("run", run.run_id, f"/runs/{run.run_id}") for run in place.runs.with_id(words)]
+            hits += [("run", run.run_id, f"/runs/{run.run_id}") for run in workspace.runs.with_id(words)]
     return page(request, "search.html", actor, "", hits=hits, search=words)
 
 

@@ -12,7 +12,7 @@ from eventlake.library.workspace import Workspace
 from eventlake.policies.plan import Rule, doubts
 from eventlake.policies.plan_diff import differences
 from eventlake.reports.words import count
-from eventlake.web.access import Actor, Place
+from eventlake.web.access import Actor, TheWorkspace
 from eventlake.web.pages.form import Admin, Fields, Sender, Viewer
 from eventlake.web.pages.render import go, page
 
@@ -30,33 +30,33 @@ class RuleLine(NamedTuple):
 
 
 @router.get("/plans")
-def list_page(request: Request, place: Place, actor: Viewer) -> HTMLResponse:
-    return _list(request, place, actor)
+def list_page(request: Request, workspace: TheWorkspace, actor: Viewer) -> HTMLResponse:
+    return _list(request, workspace, actor)
 
 
 @router.post("/plans")
-def save(request: Request, place: Place, actor: Sender, changes: Admin, fields: Fields) -> Response:
+def save(request: Request, workspace: TheWorkspace, actor: Sender, changes: Admin, fields: Fields) -> Response:
     try:
         plan = told_plan(fields.get("content", ""), fields.get("name", "").strip() or None)
         saved = changes.rules.save_plan(plan)
     except EventLakeError as error:
-        return _list(request, place, actor, error, fields)
+        return _list(request, workspace, actor, error, fields)
     doubted = doubts(plan)
     told = f"{plan.name}: version {saved.version}, {count(len(plan.rules), 'rule')}."
     return go(
-        f"/plans/{place.plans.get(plan.name).id}", f"{told} Probably a mistake: {doubted[0]}" if doubted else told
+        f"/plans/{workspace.plans.get(plan.name).id}", f"{told} Probably a mistake: {doubted[0]}" if doubted else told
     )
 
 
 @router.get("/plans/{plan_id}")
-def one_page(plan_id: str, request: Request, place: Place, actor: Viewer) -> HTMLResponse:
-    versions = place.plans.versions(plan_id)
+def one_page(plan_id: str, request: Request, workspace: TheWorkspace, actor: Viewer) -> HTMLResponse:
+    versions = workspace.plans.versions(plan_id)
     new = _version(request, "new", versions[0].version)
     old = _version(request, "old", max(1, new - 1))
-    plan = place.plans.get(plan_id, new)
-    known = next(one for one in place.plans.all() if one.id == plan.id)
-    slugs = place.sources.slugs()
-    changed = differences(place.plans.get(plan_id, old), plan) if old != new else []
+    plan = workspace.plans.get(plan_id, new)
+    known = next(one for one in workspace.plans.all() if one.id == plan.id)
+    slugs = workspace.sources.slugs()
+    changed = differences(workspace.plans.get(plan_id, old), plan) if old != new else []
     return page(
         request,
         "plan.html",
@@ -83,13 +83,13 @@ def delete(plan_id: str, changes: Admin) -> RedirectResponse:
 
 def _list(
     request: Request,
-    place: Workspace,
+    workspace: Workspace,
     actor: Actor,
     problem: EventLakeError | None = None,
     given: dict[str, str] | None = None,
 ) -> HTMLResponse:
-    slugs = place.sources.slugs()
-    known = place.plans.all()
+    slugs = workspace.sources.slugs()
+    known = workspace.plans.all()
     plan_of = {source_id: plan for plan in known for source_id in plan.source_ids}
     return page(
         request,
@@ -101,9 +101,9 @@ def _list(
         given={"name": "", "content": "", **(given or {})},
         plans=known,
         slugs=slugs,
-        sources=place.sources.all(),
+        sources=workspace.sources.all(),
         plan_of=plan_of,
-        transformations={one.id: place.plans.transformations.of_source(one.id) for one in place.sources.all()},
+        transformations={one.id: workspace.plans.transformations.of_source(one.id) for one in workspace.sources.all()},
     )
 
 

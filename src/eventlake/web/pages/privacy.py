@@ -8,7 +8,7 @@ from eventlake.control.suppressions import ALL_SOURCES
 from eventlake.errors import EventLakeError, InvalidSettingsError
 from eventlake.library.workspace import Workspace
 from eventlake.reports.words import count
-from eventlake.web.access import Actor, Place
+from eventlake.web.access import Actor, TheWorkspace
 from eventlake.web.pages.form import Admin, Fields, Sender, Viewer
 from eventlake.web.pages.render import go, page
 
@@ -16,39 +16,39 @@ router = APIRouter(include_in_schema=False)
 
 
 @router.get("/privacy")
-def privacy_page(request: Request, place: Place, actor: Viewer) -> HTMLResponse:
-    return _privacy(request, place, actor)
+def privacy_page(request: Request, workspace: TheWorkspace, actor: Viewer) -> HTMLResponse:
+    return _privacy(request, workspace, actor)
 
 
 @router.post("/privacy/suppress")
-def suppress(request: Request, place: Place, actor: Sender, changes: Admin, fields: Fields) -> Response:
+def suppress(request: Request, workspace: TheWorkspace, actor: Sender, changes: Admin, fields: Fields) -> Response:
     try:
         added = changes.suppress(_subjects(fields), fields.get("path", ""), source=fields.get("source") or None)
     except EventLakeError as error:
-        return _privacy(request, place, actor, error)
+        return _privacy(request, workspace, actor, error)
     return go("/privacy", f"{count(added, 'subject')} added. What the lake has of them goes with a replay.")
 
 
 @router.post("/privacy/let-in")
-def let_in(request: Request, place: Place, actor: Sender, changes: Admin, fields: Fields) -> Response:
+def let_in(request: Request, workspace: TheWorkspace, actor: Sender, changes: Admin, fields: Fields) -> Response:
     try:
         removed = changes.unsuppress(_subjects(fields), fields.get("path", ""), source=fields.get("source") or None)
     except EventLakeError as error:
-        return _privacy(request, place, actor, error)
+        return _privacy(request, workspace, actor, error)
     return go("/privacy", f"{count(removed, 'subject')} removed. A replay loads what the raw archive has of them.")
 
 
 @router.post("/privacy/look-up")
-def look_up(request: Request, place: Place, actor: Sender, fields: Fields) -> HTMLResponse:
+def look_up(request: Request, workspace: TheWorkspace, actor: Sender, fields: Fields) -> HTMLResponse:
     """Whether somebody is on the list. It is a form: an id in an address would be in logs."""
     subject, path = fields.get("subject", "").strip(), fields.get("path", "")
     try:
-        where = place.suppressions.sources_of(subject, path)
+        where = workspace.suppressions.sources_of(subject, path)
     except EventLakeError as error:
-        return _privacy(request, place, actor, error)
-    slugs = place.sources.slugs()
+        return _privacy(request, workspace, actor, error)
+    slugs = workspace.sources.slugs()
     names = ", ".join("all sources" if one == ALL_SOURCES else slugs.get(one, one) for one in where)
-    return _privacy(request, place, actor, told=f"On the list, for {names}." if where else "Not on the list.")
+    return _privacy(request, workspace, actor, told=f"On the list, for {names}." if where else "Not on the list.")
 
 
 def _subjects(fields: dict[str, str]) -> list[str]:
@@ -59,7 +59,7 @@ def _subjects(fields: dict[str, str]) -> list[str]:
 
 
 def _privacy(
-    request: Request, place: Workspace, actor: Actor, problem: EventLakeError | None = None, *, told: str = ""
+    request: Request, workspace: Workspace, actor: Actor, problem: EventLakeError | None = None, *, told: str = ""
 ) -> HTMLResponse:
     return page(
         request,
@@ -68,9 +68,9 @@ def _privacy(
         "Privacy",
         status=422 if problem else 200,
         problem=problem,
-        totals=place.suppressions.totals(),
-        slugs=place.sources.slugs(),
-        sources=place.sources.all(),
-        regulations=Regulations(place.engine, place.clock.now).latest(50),
+        totals=workspace.suppressions.totals(),
+        slugs=workspace.sources.slugs(),
+        sources=workspace.sources.all(),
+        regulations=Regulations(workspace.engine, workspace.clock.now).latest(50),
         **({"told": told} if told else {}),  # else what the form before had to tell is shown
     )

@@ -129,7 +129,7 @@ def page(
     """A whole page, or a part of one."""
     shown = {
         "version": __version__,
-        "workspace_id": request.app.state.place.settings.workspace_id,
+        "workspace_id": request.app.state.workspace.settings.workspace_id,
         "navigation": NAVIGATION,
         "told": _told(request) if actor else "",
         "search": "",

@@ -12,7 +12,7 @@ from eventlake.library.plans import events_sent
 from eventlake.library.preview import Previewed, previewed
 from eventlake.library.workspace import Workspace
 from eventlake.policies.transformations import shown
-from eventlake.web.access import Actor, Place
+from eventlake.web.access import Actor, TheWorkspace
 from eventlake.web.pages.form import Admin, Fields, Operator, Sender, Viewer
 from eventlake.web.pages.render import go, page
 
@@ -62,8 +62,8 @@ _EXAMPLE = """{
 
 
 @router.get("/sources/{slug}/rules")
-def rules_page(slug: str, request: Request, place: Place, actor: Viewer, edit: str = "") -> HTMLResponse:
-    return _rules(request, place, actor, slug, edit=edit)
+def rules_page(slug: str, request: Request, workspace: TheWorkspace, actor: Viewer, edit: str = "") -> HTMLResponse:
+    return _rules(request, workspace, actor, slug, edit=edit)
 
 
 @router.post("/sources/{slug}/rules/plan")
@@ -76,44 +76,48 @@ def choose_plan(slug: str, changes: Admin, fields: Fields) -> RedirectResponse:
 
 
 @router.post("/sources/{slug}/rules/enforcement")
-def enforce(slug: str, request: Request, place: Place, actor: Sender, changes: Admin, fields: Fields) -> Response:
+def enforce(
+    slug: str, request: Request, workspace: TheWorkspace, actor: Sender, changes: Admin, fields: Fields
+) -> Response:
     names = [control.key for group in CONTROLS.values() for control in group] + list(FORWARDING)
     try:
         changes.rules.enforce(slug, {name: fields[name] for name in names if name in fields})
     except EventLakeError as error:
-        return _rules(request, place, actor, slug, error)
+        return _rules(request, workspace, actor, slug, error)
     return go(
         f"/sources/{slug}/rules", "Saved. It holds from the next sync on; a replay applies it to what was loaded."
     )
 
 
 @router.post("/sources/{slug}/rules/transformations")
-def save(slug: str, request: Request, place: Place, actor: Sender, changes: Admin, fields: Fields) -> Response:
+def save(
+    slug: str, request: Request, workspace: TheWorkspace, actor: Sender, changes: Admin, fields: Fields
+) -> Response:
     text = fields.get("content", "")
     try:
         made = changes.rules.save_transformation(slug, _parsed(text))
     except EventLakeError as error:
-        return _rules(request, place, actor, slug, error, text=text)
+        return _rules(request, workspace, actor, slug, error, text=text)
     return go(f"/sources/{slug}/rules", f"{made.name}: saved. A replay applies it to what was loaded.")
 
 
 @router.post("/sources/{slug}/rules/transformations/preview")
-def preview(slug: str, request: Request, place: Place, actor: Sender, fields: Fields) -> HTMLResponse:
+def preview(slug: str, request: Request, workspace: TheWorkspace, actor: Sender, fields: Fields) -> HTMLResponse:
     """What it would make of the last events: a part of the page for scripts, else the page."""
     text, made, problem = fields.get("content", ""), None, None
     try:
-        sent = events_sent(place, place.sources.get(slug).id, None, None, _MOST_EVENTS)
+        sent = events_sent(workspace, workspace.sources.get(slug).id, None, None, _MOST_EVENTS)
         made = previewed([decoded(_parsed(text))], (one.event for one in sent))
     except InvalidSettingsError as error:
         problem = error
     if request.headers.get("hx-request"):
         return page(request, "_preview.html", actor, preview=made, trouble=problem)
-    return _rules(request, place, actor, slug, problem, text=text, made=made)
+    return _rules(request, workspace, actor, slug, problem, text=text, made=made)
 
 
 @router.post("/sources/{slug}/rules/transformations/switch")
-def switch(slug: str, place: Place, changes: Admin, fields: Fields) -> RedirectResponse:
-    found = place.plans.transformations.get(place.sources.get(slug).id, fields.get("id", ""))
+def switch(slug: str, workspace: TheWorkspace, changes: Admin, fields: Fields) -> RedirectResponse:
+    found = workspace.plans.transformations.get(workspace.sources.get(slug).id, fields.get("id", ""))
     on = fields.get("enabled") == "true"
     changes.rules.save_transformation(slug, msgspec.structs.replace(found, enabled=on))
     return go(f"/sources/{slug}/rules", f"{found.name} is {'on' if on else 'off'}.")
@@ -140,7 +144,7 @@ def _parsed(text: str) -> Any:
 
 def _rules(
     request: Request,
-    place: Workspace,
+    workspace: Workspace,
     actor: Actor,
     slug: str,
     problem: EventLakeError | None = None,
@@ -149,10 +153,10 @@ def _rules(
     edit: str = "",
     made: Previewed | None = None,
 ) -> HTMLResponse:
-    source = place.sources.get(slug)
-    plan, enforcement = place.plans.of_source(source.id)
+    source = workspace.sources.get(slug)
+    plan, enforcement = workspace.plans.of_source(source.id)
     told: dict[str, Any] = msgspec.to_builtins(enforcement)
-    listed = [(one, shown(one)) for one in place.plans.transformations.of_source(source.id)]
+    listed = [(one, shown(one)) for one in workspace.plans.transformations.of_source(source.id)]
     edited = next((found for one, found in listed if one.id == edit), None)
     if edited:
         text = msgspec.json.format(msgspec.json.encode(edited), indent=2).decode()
@@ -165,7 +169,7 @@ def _rules(
         problem=problem,
         source=source,
         plan=plan,
-        plans=place.plans.all(),
+        plans=workspace.plans.all(),
         controls=CONTROLS,
         forwarding=FORWARDING,
         values={
@@ -174,7 +178,7 @@ def _rules(
             for key, value in told[part].items()
         }
         | {key: told[key] for key in FORWARDING},
-        others=[one for one in place.sources.all() if one.id != source.id],
+        others=[one for one in workspace.sources.all() if one.id != source.id],
         transformations=[(one, [key for key in found if key not in _ABOUT]) for one, found in listed],
         text=text or _EXAMPLE,
         preview=made,

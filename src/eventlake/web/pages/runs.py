@@ -12,7 +12,7 @@ from eventlake.library.workspace import Workspace
 from eventlake.reports.report import encoded
 from eventlake.status.funnel import EXPLAINED
 from eventlake.timetable import DAY, SECOND
-from eventlake.web.access import Actor, Place
+from eventlake.web.access import Actor, TheWorkspace
 from eventlake.web.pages.form import Operator, Viewer
 from eventlake.web.pages.render import day_of, go, page
 
@@ -23,29 +23,29 @@ _SHADES = (0.45, 0.7, 1.0)
 
 
 @router.get("/runs")
-def list_page(request: Request, place: Place, actor: Viewer) -> HTMLResponse:
-    return page(request, "runs.html", actor, "Runs", **_listed(request, place))
+def list_page(request: Request, workspace: TheWorkspace, actor: Viewer) -> HTMLResponse:
+    return page(request, "runs.html", actor, "Runs", **_listed(request, workspace))
 
 
 @router.get("/_runs")
-def live_list(request: Request, place: Place, actor: Viewer) -> HTMLResponse:
-    return page(request, "_runs.html", actor, **_listed(request, place))
+def live_list(request: Request, workspace: TheWorkspace, actor: Viewer) -> HTMLResponse:
+    return page(request, "_runs.html", actor, **_listed(request, workspace))
 
 
 @router.get("/runs/{run_id}")
-def one_page(run_id: str, request: Request, place: Place, actor: Viewer) -> HTMLResponse:
-    return _one(request, place, actor, run_id, "run.html")
+def one_page(run_id: str, request: Request, workspace: TheWorkspace, actor: Viewer) -> HTMLResponse:
+    return _one(request, workspace, actor, run_id, "run.html")
 
 
 @router.get("/runs/{run_id}/_run")
-def live(run_id: str, request: Request, place: Place, actor: Viewer) -> HTMLResponse:
-    return _one(request, place, actor, run_id, "_run_live.html")
+def live(run_id: str, request: Request, workspace: TheWorkspace, actor: Viewer) -> HTMLResponse:
+    return _one(request, workspace, actor, run_id, "_run_live.html")
 
 
 @router.get("/runs/{run_id}/report.json")
-def report(run_id: str, place: Place, actor: Viewer) -> Response:
+def report(run_id: str, workspace: TheWorkspace, actor: Viewer) -> Response:
     del actor
-    lines = place.runs.get(run_id).report or []
+    lines = workspace.runs.get(run_id).report or []
     return Response(encoded(lines), media_type="application/x-ndjson")
 
 
@@ -55,20 +55,20 @@ def stop(run_id: str, changes: Operator) -> RedirectResponse:
     return go(f"/runs/{run_id}", "It will stop in a moment.")
 
 
-def _listed(request: Request, place: Workspace) -> dict[str, Any]:
+def _listed(request: Request, workspace: Workspace) -> dict[str, Any]:
     names = ("connection", "lake", "status", "day", "having", "before")
     given = {key: request.query_params.get(key, "")[:200] for key in names}
     slug, _, lake = given["connection"].partition("/")
     lake = lake or given["lake"]
-    history = place.lake(lake).runs if lake else place.runs
+    history = workspace.lake(lake).runs if lake else workspace.runs
     status = given["status"] if given["status"] in ("running", "finished", "failed") else None
     before = given["before"] if given["before"].isdigit() else None
-    source_id = place.sources.get(slug).id if slug else None
+    source_id = workspace.sources.get(slug).id if slug else None
     day = day_of(given["day"])
     begun = (day, day + DAY) if day is not None else None
     having = given["having"] if given["having"] in Counts._fields else ""
-    lakes = (*place.lakes, *place.settings.wrong_lakes)
-    connections = [one for name in lakes for one in place.connections.of_lake(name)]
+    lakes = (*workspace.lakes, *workspace.settings.wrong_lakes)
+    connections = [one for name in lakes for one in workspace.connections.of_lake(name)]
     return {
         "runs": history.lines(
             LIMIT,
@@ -82,7 +82,7 @@ def _listed(request: Request, place: Workspace) -> dict[str, Any]:
         "names": {(one.source.id, one.lake): one.name for one in connections},
         "all_names": sorted({slug, *(one.full_name for one in connections)} - {""}),
         "connection": given["connection"],
-        "lakes": list(place.settings.all_lakes),
+        "lakes": list(workspace.settings.all_lakes),
         "lake": given["lake"],
         "of_status": given["status"],
         "day": given["day"] if begun else "",
@@ -91,7 +91,7 @@ def _listed(request: Request, place: Workspace) -> dict[str, Any]:
         "older": bool(before),
         "limit": LIMIT,
         "query": urlencode({key: value for key, value in given.items() if key != "before" and value}),
-        "waiting": place.orders.open(),
+        "waiting": workspace.orders.open(),
     }
 
 
@@ -101,10 +101,10 @@ def _sum(history: RunLines, begun: tuple[int, int], source_id: str | None, havin
     return sum(getattr(one, having) for one in counts.values())
 
 
-def _one(request: Request, place: Workspace, actor: Actor, run_id: str, template: str) -> HTMLResponse:
-    run = place.runs.line(run_id)
-    lines = place.runs.get(run_id).report or [] if run.status != "running" else []
-    connection = next((one for one in place.connections.of_lake(run.lake) if one.source.id == run.source_id), None)
+def _one(request: Request, workspace: Workspace, actor: Actor, run_id: str, template: str) -> HTMLResponse:
+    run = workspace.runs.line(run_id)
+    lines = workspace.runs.get(run_id).report or [] if run.status != "running" else []
+    connection = next((one for one in workspace.connections.of_lake(run.lake) if one.source.id == run.source_id), None)
     tables = sorted(lines[1:], key=lambda line: -line["row_count"])
     return page(
         request,
@@ -114,7 +114,7 @@ def _one(request: Request, place: Workspace, actor: Actor, run_id: str, template
         run=run,
         name=connection.name if connection else run.source_id,
         full_name=connection.full_name if connection else "",
-        steps=_steps(run, place.clock.now()),
+        steps=_steps(run, workspace.clock.now()),
         head=lines[0] if lines and run.status == "finished" and "files_read" in lines[0] else None,
         failed_files=lines[0].get("failed_files", []) if lines else [],
         tables=[{"rescued": {}, "partitions": [], "new_columns": [], "books": {"duplicates": 0}} | t for t in tables],
@@ -123,7 +123,7 @@ def _one(request: Request, place: Workspace, actor: Actor, run_id: str, template
         waits=waits_for_somebody(run.error_code),
         has_report=bool(lines),
         log=_log(run, lines[0] if lines else {}),
-        is_local=run.lake in place.lakes and place.lake(run.lake).settings.runner.kind == "spark",
+        is_local=run.lake in workspace.lakes and workspace.lake(run.lake).settings.runner.kind == "spark",
     )
 
 

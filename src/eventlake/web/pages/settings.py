@@ -10,7 +10,7 @@ from fastapi.responses import HTMLResponse, RedirectResponse, Response
 from eventlake.control.people import Scope
 from eventlake.errors import EventLakeError, InvalidSettingsError
 from eventlake.library.workspace import Workspace
-from eventlake.web.access import Actor, Place
+from eventlake.web.access import Actor, TheWorkspace
 from eventlake.web.pages.form import Admin, Fields, Sender, Viewer
 from eventlake.web.pages.render import go, page
 from eventlake.web.shown_once import shown_once_of
@@ -23,52 +23,54 @@ _LINK, _TOKEN = "link", "token"  # that wait to be shown
 
 
 @router.get("/settings")
-def settings_page(request: Request, place: Place, actor: Viewer) -> HTMLResponse:
+def settings_page(request: Request, workspace: TheWorkspace, actor: Viewer) -> HTMLResponse:
     waiting = shown_once_of(request)
-    return _settings(request, place, actor, link=waiting.take(actor, _LINK), token=waiting.take(actor, _TOKEN))
+    return _settings(request, workspace, actor, link=waiting.take(actor, _LINK), token=waiting.take(actor, _TOKEN))
 
 
 @router.post("/settings/password")
-def change_password(request: Request, place: Place, actor: Sender, fields: Fields) -> Response:
+def change_password(request: Request, workspace: TheWorkspace, actor: Sender, fields: Fields) -> Response:
     try:
-        place.people.change_password(actor.name, fields.get("old", ""), fields.get("new", ""))
+        workspace.people.change_password(actor.name, fields.get("old", ""), fields.get("new", ""))
     except EventLakeError as error:
-        return _settings(request, place, actor, error)
-    place.audit_log.note(actor.name, "change password", actor.name)
+        return _settings(request, workspace, actor, error)
+    workspace.audit_log.note(actor.name, "change password", actor.name)
     return go("/sign-in")
 
 
 @router.post("/settings/invite")
-def invite(request: Request, place: Place, actor: Sender, changes: Admin, fields: Fields) -> RedirectResponse:
-    link = f"{place.settings.console.url.rstrip('/')}/welcome/{changes.invite(_scope(fields.get('role', '')))}"
+def invite(
+    request: Request, workspace: TheWorkspace, actor: Sender, changes: Admin, fields: Fields
+) -> RedirectResponse:
+    link = f"{workspace.settings.console.url.rstrip('/')}/welcome/{changes.invite(_scope(fields.get('role', '')))}"
     shown_once_of(request).keep(actor, _LINK, link)
     return go("/settings")
 
 
 @router.post("/settings/role")
-def set_role(request: Request, place: Place, actor: Sender, changes: Admin, fields: Fields) -> Response:
+def set_role(request: Request, workspace: TheWorkspace, actor: Sender, changes: Admin, fields: Fields) -> Response:
     try:
         changes.set_role(fields.get("name", ""), _scope(fields.get("role", "")))
     except EventLakeError as error:
-        return _settings(request, place, actor, error)
+        return _settings(request, workspace, actor, error)
     return go("/settings", "Changed.")
 
 
 @router.post("/settings/remove-user")
-def remove_user(request: Request, place: Place, actor: Sender, changes: Admin, fields: Fields) -> Response:
+def remove_user(request: Request, workspace: TheWorkspace, actor: Sender, changes: Admin, fields: Fields) -> Response:
     try:
         changes.remove_user(fields.get("name", ""))
     except EventLakeError as error:
-        return _settings(request, place, actor, error)
+        return _settings(request, workspace, actor, error)
     return go("/settings", "Removed.")
 
 
 @router.post("/settings/token")
-def add_token(request: Request, place: Place, actor: Sender, changes: Admin, fields: Fields) -> Response:
+def add_token(request: Request, workspace: TheWorkspace, actor: Sender, changes: Admin, fields: Fields) -> Response:
     try:
         _, secret = changes.add_token(fields.get("name", ""), _scope(fields.get("scope", "")))
     except EventLakeError as error:
-        return _settings(request, place, actor, error)
+        return _settings(request, workspace, actor, error)
     shown_once_of(request).keep(actor, _TOKEN, secret)
     return go("/settings")
 
@@ -81,7 +83,7 @@ def revoke_token(changes: Admin, fields: Fields) -> RedirectResponse:
 
 def _settings(
     request: Request,
-    place: Workspace,
+    workspace: Workspace,
     actor: Actor,
     problem: EventLakeError | None = None,
     *,
@@ -97,20 +99,20 @@ def _settings(
         status=422 if problem else 200,
         problem=problem,
         secrets=[("A link that makes somebody a user", link), ("The token", token)],
-        parts=place.presence.parts(),
-        lakes=place.settings.all_lakes,
+        parts=workspace.presence.parts(),
+        lakes=workspace.settings.all_lakes,
         scopes=list(Scope),
-        users=place.people.users() if is_admin else [],
-        tokens=place.people.tokens() if is_admin else [],
-        **_audited(request, place, is_shown=is_admin),
+        users=workspace.people.users() if is_admin else [],
+        tokens=workspace.people.tokens() if is_admin else [],
+        **_audited(request, workspace, is_shown=is_admin),
     )
 
 
-def _audited(request: Request, place: Workspace, *, is_shown: bool) -> dict[str, Any]:
+def _audited(request: Request, workspace: Workspace, *, is_shown: bool) -> dict[str, Any]:
     """A page of the audit log, as the address asks for it."""
     text, before = (request.query_params.get(name, "")[:100] for name in ("q", "before"))
     start = int(before) if re.fullmatch(r"[1-9]\d{0,17}", before) else None
-    found = place.audit_log.latest(_ENTRIES, before=start, text=text.strip()) if is_shown else []
+    found = workspace.audit_log.latest(_ENTRIES, before=start, text=text.strip()) if is_shown else []
     older = urlencode({"q": text, "before": found[-1].id}) if len(found) == _ENTRIES else ""
     return {"audit": found, "filter": text, "is_newest": start is None, "older": older}
 

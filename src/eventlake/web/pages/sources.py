@@ -12,7 +12,7 @@ from eventlake.library.workspace import Workspace
 from eventlake.settings import DEFAULT_LAKE
 from eventlake.status.funnel import EXPLAINED, funnels, total
 from eventlake.timetable import DAY
-from eventlake.web.access import Actor, Place, last_events_of
+from eventlake.web.access import Actor, TheWorkspace, last_events_of
 from eventlake.web.pages import counted
 from eventlake.web.pages.form import Admin, Fields, Sender, Viewer
 from eventlake.web.pages.render import go, page
@@ -22,35 +22,35 @@ router = APIRouter(include_in_schema=False)
 
 
 @router.get("/sources")
-def list_page(request: Request, place: Place, actor: Viewer) -> HTMLResponse:
-    return _list(request, place, actor)
+def list_page(request: Request, workspace: TheWorkspace, actor: Viewer) -> HTMLResponse:
+    return _list(request, workspace, actor)
 
 
 @router.post("/sources")
-def add(request: Request, place: Place, actor: Sender, changes: Admin, fields: Fields) -> Response:
+def add(request: Request, workspace: TheWorkspace, actor: Sender, changes: Admin, fields: Fields) -> Response:
     slug = fields.get("slug", "").strip()
     try:
         made, key = changes.add_source(
             slug, name=fields.get("name", "").strip() or None, lake=fields.get("lake", DEFAULT_LAKE)
         )
     except EventLakeError as error:
-        return _list(request, place, actor, error, fields)
+        return _list(request, workspace, actor, error, fields)
     return _with_key(request, actor, made.source.slug, key)
 
 
 @router.get("/sources/{slug}")
-def one_page(slug: str, request: Request, place: Place, actor: Viewer) -> HTMLResponse:
-    return _one(request, place, actor, slug, shown_once_of(request).take(actor, f"/sources/{slug}"))
+def one_page(slug: str, request: Request, workspace: TheWorkspace, actor: Viewer) -> HTMLResponse:
+    return _one(request, workspace, actor, slug, shown_once_of(request).take(actor, f"/sources/{slug}"))
 
 
 @router.get("/sources/{slug}/_events")
-def live_events(slug: str, request: Request, place: Place, actor: Viewer) -> HTMLResponse:
-    return page(request, "_events.html", actor, **_events(request, place, slug))
+def live_events(slug: str, request: Request, workspace: TheWorkspace, actor: Viewer) -> HTMLResponse:
+    return page(request, "_events.html", actor, **_events(request, workspace, slug))
 
 
 @router.get("/sources/{slug}/_today")
-def live_today(slug: str, request: Request, place: Place, actor: Viewer) -> HTMLResponse:
-    return page(request, "_today.html", actor, **_today(place, place.sources.get(slug)))
+def live_today(slug: str, request: Request, workspace: TheWorkspace, actor: Viewer) -> HTMLResponse:
+    return page(request, "_today.html", actor, **_today(workspace, workspace.sources.get(slug)))
 
 
 @router.post("/sources/{slug}/enable")
@@ -78,16 +78,16 @@ def revoke_key(slug: str, changes: Admin, fields: Fields) -> RedirectResponse:
 
 def _list(
     request: Request,
-    place: Workspace,
+    workspace: Workspace,
     actor: Actor,
     problem: EventLakeError | None = None,
     given: dict[str, str] | None = None,
 ) -> HTMLResponse:
     text = request.query_params.get("q", "")[:100]
     low = text.strip().lower()
-    today = place.clock.now() // DAY * DAY
+    today = workspace.clock.now() // DAY * DAY
     lakes_of: dict[str, list[str]] = {}
-    for one in place.connections.all():
+    for one in workspace.connections.all():
         lakes_of.setdefault(one.source.id, []).append(one.lake)
     return page(
         request,
@@ -97,41 +97,41 @@ def _list(
         status=422 if problem else 200,
         problem=problem,
         given={"slug": "", "name": "", **(given or {})},
-        sources=[one for one in place.sources.all() if low in f"{one.slug}\n{one.name.lower()}\n{one.id.lower()}"],
+        sources=[one for one in workspace.sources.all() if low in f"{one.slug}\n{one.name.lower()}\n{one.id.lower()}"],
         filter=text,
         lakes_of=lakes_of,
-        lakes=list(place.settings.all_lakes),
-        funnels=funnels(place, today, today + DAY),
+        lakes=list(workspace.settings.all_lakes),
+        funnels=funnels(workspace, today, today + DAY),
     )
 
 
-def _one(request: Request, place: Workspace, actor: Actor, slug: str, write_key: str) -> HTMLResponse:
-    source = place.sources.get(slug)
+def _one(request: Request, workspace: Workspace, actor: Actor, slug: str, write_key: str) -> HTMLResponse:
+    source = workspace.sources.get(slug)
     return page(
         request,
         "source.html",
         actor,
         "Sources",
-        connections=[one for one in place.connections.all() if one.source.id == source.id],
-        keys=place.sources.keys(source.slug),
+        connections=[one for one in workspace.connections.all() if one.source.id == source.id],
+        keys=workspace.sources.keys(source.slug),
         write_key=write_key,
         snippets=_snippets(write_key or "WRITE_KEY", request.app.state.collector_url),
-        **_today(place, source),
-        **_events(request, place, slug),
+        **_today(workspace, source),
+        **_events(request, workspace, slug),
     )
 
 
-def _today(place: Workspace, source: Source) -> dict[str, Any]:
+def _today(workspace: Workspace, source: Source) -> dict[str, Any]:
     """What became of the source's events since midnight, in all its lakes."""
-    today = place.clock.now() // DAY * DAY
-    found = funnels(place, today, today + DAY, source.id)
+    today = workspace.clock.now() // DAY * DAY
+    found = funnels(workspace, today, today + DAY, source.id)
     links = counted.links(today, source=source.slug)
     return {"source": source, "whole": total(found), "links": links, "explained": EXPLAINED}
 
 
-def _events(request: Request, place: Workspace, slug: str) -> dict[str, Any]:
-    source = place.sources.get(slug)
-    connections = [one for one in place.connections.all() if one.source.id == source.id]
+def _events(request: Request, workspace: Workspace, slug: str) -> dict[str, Any]:
+    source = workspace.sources.get(slug)
+    connections = [one for one in workspace.connections.all() if one.source.id == source.id]
     return {"events": last_events_of(request).of(source, connections)}
 
 

@@ -17,7 +17,7 @@ from eventlake.status import health, tables
 from eventlake.status.connections import statuses
 from eventlake.status.listing import listed, proposed
 from eventlake.web import rows
-from eventlake.web.access import Actor, Counted, Place, TooManyError
+from eventlake.web.access import Actor, Counted, TheWorkspace, TooManyError
 from eventlake.web.pages.form import Fields, Operator, Sender, Viewer
 from eventlake.web.pages.render import date_of, day_of, go, page
 from eventlake.web.turns import turn
@@ -32,11 +32,11 @@ _NOT_LOOKED: dict[str, Any] = {"looked": None, "trouble": None, "waits": None, "
 
 @router.get("/tables")
 def list_page(
-    request: Request, place: Place, actor: Viewer, q: str = "", source: str = "", offset: int = 0
+    request: Request, workspace: TheWorkspace, actor: Viewer, q: str = "", source: str = "", offset: int = 0
 ) -> HTMLResponse:
-    source_id = place.sources.get(source).id if source else None
+    source_id = workspace.sources.get(source).id if source else None
     offset = min(max(0, offset), 10**9)
-    found = listed(place.engine, source_id=source_id, text=q[:200], limit=LIMIT, offset=offset)
+    found = listed(workspace.engine, source_id=source_id, text=q[:200], limit=LIMIT, offset=offset)
     return page(
         request,
         "tables.html",
@@ -45,7 +45,7 @@ def list_page(
         page=found,
         filter=q[:200],
         source=source,
-        sources=place.sources.all(),
+        sources=workspace.sources.all(),
         offset=offset,
         limit=LIMIT,
         query=urlencode({"q": q[:200], "source": source}),
@@ -53,14 +53,14 @@ def list_page(
 
 
 @router.get("/tables/{lake}/{name}")
-def one_page(lake: str, name: str, request: Request, place: Place, actor: Viewer) -> HTMLResponse:
+def one_page(lake: str, name: str, request: Request, workspace: TheWorkspace, actor: Viewer) -> HTMLResponse:
     given = {key: request.query_params.get(key, "")[:300] for key in ("column", "type")}
-    return _one(request, place, actor, lake, name, given)
+    return _one(request, workspace, actor, lake, name, given)
 
 
 @router.get("/tables/{lake}/{name}/_columns")
-def columns_part(lake: str, name: str, request: Request, place: Place, actor: Viewer) -> HTMLResponse:
-    found = tables.opened(place.lake(lake), name)
+def columns_part(lake: str, name: str, request: Request, workspace: TheWorkspace, actor: Viewer) -> HTMLResponse:
+    found = tables.opened(workspace.lake(lake), name)
     return page(request, "_columns.html", actor, found=found, columns=_columns(found), **_looked(found))
 
 
@@ -81,28 +81,30 @@ def _looked(found: tables.Opened) -> dict[str, Any]:
 
 @router.post("/tables/{lake}/{name}/retype")
 def retype(
-    lake: str, name: str, request: Request, place: Place, actor: Sender, changes: Operator, fields: Fields
+    lake: str, name: str, request: Request, workspace: TheWorkspace, actor: Sender, changes: Operator, fields: Fields
 ) -> Response:
     try:
         order = changes.order_retype(lake, name, fields.get("column", ""), fields.get("type", ""))
     except EventLakeError as error:
-        return _one(request, place, actor, lake, name, {"column": "", "type": ""}, error)
-    owner = place.connections.of_table(lake, order.source_id)
+        return _one(request, workspace, actor, lake, name, {"column": "", "type": ""}, error)
+    owner = workspace.connections.of_table(lake, order.source_id)
     return go(f"/connections/{owner.full_name}", "The type is being changed: it begins in a moment.")
 
 
 @router.get("/sql")
-def sql_page(request: Request, place: Place, actor: Viewer, q: str = "", lake: str = DEFAULT_LAKE) -> HTMLResponse:
+def sql_page(
+    request: Request, workspace: TheWorkspace, actor: Viewer, q: str = "", lake: str = DEFAULT_LAKE
+) -> HTMLResponse:
     found, is_cut, problem, took = None, False, None, ""
     if q.strip():
         begun = time.monotonic()
         try:
-            found, is_cut = rows.ask(place, q[:20_000], lake, ROWS)
+            found, is_cut = rows.ask(workspace, q[:20_000], lake, ROWS)
         except EventLakeError as error:
             problem = error
         took = f"{time.monotonic() - begun:.1f} s"
     numbers = _numbers(found) if found is not None else set()
-    names = listed(place.engine, lake=lake, limit=_NAMES)
+    names = listed(workspace.engine, lake=lake, limit=_NAMES)
     return page(
         request,
         "sql.html",
@@ -112,7 +114,7 @@ def sql_page(request: Request, place: Place, actor: Viewer, q: str = "", lake: s
         problem=problem,
         sql=q,
         lake=lake,
-        lakes=list(place.settings.all_lakes),
+        lakes=list(workspace.settings.all_lakes),
         columns=found.column_names if found is not None else [],
         rows=rows.as_json(found) if found is not None else None,
         numbers=numbers,
@@ -128,25 +130,27 @@ def sql_page(request: Request, place: Place, actor: Viewer, q: str = "", lake: s
 
 
 @router.get("/sql/names")
-def sql_names(place: Place, actor: Viewer, word: str = "", q: str = "", lake: str = DEFAULT_LAKE) -> JSONResponse:
+def sql_names(
+    workspace: TheWorkspace, actor: Viewer, word: str = "", q: str = "", lake: str = DEFAULT_LAKE
+) -> JSONResponse:
     """What the word that somebody writes may become."""
     del actor
-    return JSONResponse(proposed(place.engine, lake, word[:200].replace('"', ""), q[:20_000]))
+    return JSONResponse(proposed(workspace.engine, lake, word[:200].replace('"', ""), q[:20_000]))
 
 
 @router.get("/sql.csv")
-def sql_csv(place: Place, actor: Viewer, q: str = "", lake: str = DEFAULT_LAKE) -> Response:
+def sql_csv(workspace: TheWorkspace, actor: Viewer, q: str = "", lake: str = DEFAULT_LAKE) -> Response:
     del actor
-    found, _ = rows.ask(place, q[:20_000], lake, 10 * ROWS)
+    found, _ = rows.ask(workspace, q[:20_000], lake, 10 * ROWS)
     headers = {"content-disposition": 'attachment; filename="rows.csv"'}
     return Response(rows.as_csv(found), media_type="text/csv; charset=utf-8", headers=headers)
 
 
 @router.get("/health")
 def health_page(
-    request: Request, place: Place, actor: Viewer, counted: Counted, source: str = "", day: str = ""
+    request: Request, workspace: TheWorkspace, actor: Viewer, counted: Counted, source: str = "", day: str = ""
 ) -> HTMLResponse:
-    source_id = place.sources.get(source).id if source else None
+    source_id = workspace.sources.get(source).id if source else None
     days = counted.of(source_id)
     begun = day_of(day)
     chosen = begun if begun is not None else days[-1][0]
@@ -158,32 +162,32 @@ def health_page(
         "Health",
         days=[(date_of(one)[5:], number, f"/health?{link}&day={date_of(one)}") for one, number in days],
         source=source,
-        sources=place.sources.all(),
-        slugs=place.sources.slugs(),
+        sources=workspace.sources.all(),
+        slugs=workspace.sources.slugs(),
         day_text=date_of(chosen),
-        **_of_day(place, source_id, chosen),
-        connections=[one for one in statuses(place) if source_id in (None, one.connection.source.id)],
+        **_of_day(workspace, source_id, chosen),
+        connections=[one for one in statuses(workspace) if source_id in (None, one.connection.source.id)],
     )
 
 
-def _of_day(place: Workspace, source_id: str | None, day: int) -> dict[str, Any]:
+def _of_day(workspace: Workspace, source_id: str | None, day: int) -> dict[str, Any]:
     if source_id is None:
-        found = health.sources_of_day(place, day)
+        found = health.sources_of_day(workspace, day)
         return {"of_sources": found, "of_tables": None, "total": sum(one.rows for one in found)}
-    shares = health.tables_of_day(place, source_id, day)
+    shares = health.tables_of_day(workspace, source_id, day)
     return {"of_sources": [], "of_tables": shares, "total": sum(one.rows for one in shares)}
 
 
 def _one(
     request: Request,
-    place: Workspace,
+    workspace: Workspace,
     actor: Actor,
     lake: str,
     name: str,
     given: dict[str, str],
     problem: EventLakeError | None = None,
 ) -> HTMLResponse:
-    found = tables.opened(place.lake(lake), name)
+    found = tables.opened(workspace.lake(lake), name)
     preview = None
     if given["column"] and given["type"]:
         try:
@@ -193,7 +197,9 @@ def _one(
             problem = error
     source_id, full = found.table.source_id, found.name
     summary = next(
-        one for one in listed(place.engine, lake=lake, source_id=source_id, text=full).tables if one.full_name == full
+        one
+        for one in listed(workspace.engine, lake=lake, source_id=source_id, text=full).tables
+        if one.full_name == full
     )
     return page(
         request,
