@@ -33,11 +33,15 @@ class StandIn:
     carry_out: Callable[[str], pa.Table]
     looks: int = 2
     may_not_stop: bool = False
+    too_many: dict[str, int] = field(default_factory=dict)  # how often requests of a kind are refused for now
     address: str = ""
     asked: list[dict[str, Any]] = field(default_factory=list)
     queries: dict[str, _Query] = field(default_factory=dict)
 
     def answer(self, action: str, told: dict[str, Any]) -> tuple[int, dict[str, Any]]:
+        if self.too_many.get(action, 0) > 0:
+            self.too_many[action] -= 1
+            return 400, {"__type": "ThrottlingException", "Message": "Rate exceeded"}
         if action == "StartQueryExecution":
             self.asked.append(told)
             if told["WorkGroup"] == "forbidden":

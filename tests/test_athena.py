@@ -115,6 +115,26 @@ def test_what_fails_is_told_with_who_must_act(lake: Lake, stand_in: StandIn) -> 
     assert "--workgroup" in unknown.value.fix
 
 
+@pytest.mark.parametrize(
+    ("action", "stopped"),
+    [
+        ("StartQueryExecution", [False]),
+        ("GetQueryExecution", [False, True]),  # it would go on, and nobody looks at it any more
+        ("GetQueryResults", [False, False]),
+    ],
+)
+def test_an_athena_that_slows_us_down_is_asked_again(
+    lake: Lake, stand_in: StandIn, action: str, stopped: list[bool]
+) -> None:
+    stand_in.too_many = {action: 2}
+    assert athena.ask(lake.place, "select count(*) as n").rows.to_pylist() == [{"n": 1}]
+    stand_in.too_many = {action: 100}
+    with pytest.raises(TransientError, match="Rate exceeded") as caught:
+        athena.ask(lake.place, "select count(*) as n")
+    assert "takes no more requests now" in caught.value.fix
+    assert [query.stopped for query in stand_in.queries.values()] == stopped
+
+
 def test_a_query_that_nobody_waits_for_is_stopped(lake: Lake, stand_in: StandIn) -> None:
     stand_in.looks = 1000
     with pytest.raises(TransientError, match=r"longer than 0\.1 seconds"):

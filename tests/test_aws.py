@@ -18,6 +18,7 @@ from unittest import mock
 import pytest
 from moto.glue.exceptions import GlueClientError
 from moto.glue.responses import GlueResponse
+from moto.sts.responses import TokenResponse
 
 from aws import ACCOUNT, REGION, Aws, rights_checked
 from commands import command, examination
@@ -925,27 +926,59 @@ def test_a_bucket_that_slows_us_down_is_asked_again(on_aws: OnAws) -> None:
     assert Overloaded.requests == ["/bucket/lake/one"] * 3
 
 
-def slowed_down(method: str, times: int) -> Any:
-    """Glue, as it is when it takes no more requests for a moment."""
-    answer, left = getattr(GlueResponse, method), [times]
+def slowed_down(service: Any, method: str, times: int, refuse: Callable[[], Any]) -> Any:
+    """A service, as it is when it takes no more requests for a moment."""
+    answer, left = getattr(service, method), [times]
 
     def answered(self: Any) -> Any:
         if left[0] > 0:
             left[0] -= 1
-            raise GlueClientError("ThrottlingException", "Rate exceeded")
+            return refuse()
         return answer(self)
 
-    return mock.patch.object(GlueResponse, method, answered)
+    return mock.patch.object(service, method, answered)
+
+
+def too_many_for_glue() -> Any:
+    raise GlueClientError("ThrottlingException", "Rate exceeded")
+
+
+def too_many_for_sts() -> tuple[int, dict[str, str], str]:
+    told = "<Type>Sender</Type><Code>Throttling</Code><Message>Rate exceeded</Message>"
+    return 400, {"status": "400"}, f"<ErrorResponse><Error>{told}</Error></ErrorResponse>"
 
 
 @pytest.mark.parametrize("method", ["get_tables", "create_table"])
 def test_a_catalog_that_slows_us_down_is_asked_again(on_aws: OnAws, method: str) -> None:
     lake = on_aws.lake()
-    with slowed_down(method, 2):
+    with slowed_down(GlueResponse, method, 2, too_many_for_glue):
         assert lake.sync_of(track("A", "m1"))[0]["books"]["loaded"] == 1
-    with slowed_down(method, 100), pytest.raises(TransientError, match="Rate exceeded") as caught:
+    with (
+        slowed_down(GlueResponse, method, 100, too_many_for_glue),
+        pytest.raises(TransientError, match="Rate exceeded") as caught,
+    ):
         lake.sync_of(track("B", "m2"))
     assert "takes no more requests now" in caught.value.fix
+    lake.sync()
+    assert lake.query(f"select count(*) as n from {lake.connection.database}.track_b") == [{"n": 1}]
+
+
+def test_who_a_role_is_is_asked_again_when_there_are_too_many_requests(on_aws: OnAws) -> None:
+    """STS, which answers for S3 and Glue alike."""
+    lake, role = on_aws.lake(), {"role_arn": on_aws.aws.role()}
+    lake.put(track("A", "m1"))
+    on_aws.again(lake, **role)
+    with slowed_down(TokenResponse, "assume_role", 2, too_many_for_sts):
+        assert lake.sync()[0]["books"]["loaded"] == 1
+    lake.put(track("B", "m2"))
+    on_aws.again(lake, **role)
+    with (
+        slowed_down(TokenResponse, "assume_role", 1000, too_many_for_sts),
+        pytest.raises(TransientError, match="Rate exceeded") as caught,
+    ):
+        lake.sync()
+    assert "takes no more requests now" in caught.value.fix
+    on_aws.again(lake, **role)
     lake.sync()
     assert lake.query(f"select count(*) as n from {lake.connection.database}.track_b") == [{"n": 1}]
 

@@ -104,6 +104,60 @@ def test_a_wrong_setting_of_a_lake_fails_its_runs_and_no_others(folder: Folder, 
     assert "not the name of a lake" in folder.refused("sync")
 
 
+WRONG = {
+    "a key that there is not": ("[aws]\nregio = 1\n", "aws.regio: there is no such setting; perhaps region"),
+    "a section that asks for another": ('[catalog]\nkind = "glue"\n', "catalog.kind = glue needs a lake in a bucket"),
+    "one of Segment's": ("", "emr.cluster_id: must be the id of an EMR cluster"),
+}
+
+
+@pytest.mark.parametrize("case", WRONG)
+def test_a_wrong_setting_of_the_default_lake_fails_its_runs_with_a_report(tmp_path: Path, case: str) -> None:
+    """The others go on, if the raw archive is not in it; then all wait, and nothing is lost."""
+    text, told = WRONG[case]
+    Folder(tmp_path).ask("init", "place")
+    folder = Folder(tmp_path / "place")
+    settings = folder.path / CONFIG
+    right = settings.read_text() + '\n[lakes.second]\nroot = "second"\n[archive]\nroot = "raw"\n'
+    settings.write_text(right)
+    folder.ask("source", "add", "web", "--id", "src1")
+    folder.ask("connect", "web", "second")
+    (tmp_path / "events").write_bytes(ndjson(track(message_id="m1")))
+    folder.ask("import", "web", str(tmp_path / "events"))
+    wrong = f"{right}{text}" if text else right.replace('root = "lake"', 'root = "lake"\nemrClusterId = "mine"')
+    settings.write_text(wrong)
+    shown = folder.run("sync")
+    assert shown.code == 3
+    assert f"eventlake.toml: {told}" in " ".join(shown.err.split())
+    of_each = {one["source"]: one for one in reversed(folder.ask("runs", "--json").value)}
+    assert {name: one["status"] for name, one in of_each.items()} == {"web": "Failed", "web/second": "Success"}
+    kept = folder.ask("report", of_each["web"]["run_id"], "--json").lines[0]
+    assert (kept["status"], kept["error_code"]) == ("failed", "invalid_settings.configuration")
+    assert told in kept["error"]
+    assert told in " ".join(folder.ask("lake", "list").err.split())
+    assert "web" in folder.ask("source", "list").out
+    for command in (("tables",), ("query", "select 1"), ("lake", "check"), ("source", "add", "ios")):
+        assert told in folder.refused(*command), command
+    found = folder.run("verify", "--json")
+    assert (found.code, "not_verified" in found.out) == (3, True)
+    settings.write_text(wrong.replace('[archive]\nroot = "raw"\n', ""))
+    assert told in folder.refused("sync")
+    assert [one["status"] for one in folder.ask("runs", "--json").value[:2]] == ["Failed", "Failed"]
+    settings.write_text(right)
+    assert folder.ask("sync", "web", "--json").lines[0]["row_count"] == 1
+
+
+def test_where_the_only_lake_is_wrong_every_look_says_so(tmp_path: Path) -> None:
+    Folder(tmp_path).ask("init", "place")
+    folder = Folder(tmp_path / "place")
+    folder.ask("source", "add", "web")
+    settings = folder.path / CONFIG
+    settings.write_text(settings.read_text().replace('root = "lake"', 'root = "s3://Wrong_Name"'))
+    (tmp_path / "events").write_bytes(ndjson(track(message_id="m1")))
+    for command in (("doctor",), ("verify",), ("restore",), ("sync",), ("import", "web", str(tmp_path / "events"))):
+        assert "lake.root: " in folder.refused(*command), command
+
+
 def test_a_connection_that_is_disabled_is_passed_over_and_then_catches_up(folder: Folder, tmp_path: Path) -> None:
     folder.ask("connection", "disable", "web/default")
     assert "eventlake connection enable web/default" in folder.refused("sync", "web/default")

@@ -30,7 +30,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pyspark
 import pytest
-from moto.core.exceptions import AccessDeniedError
+from moto.core.exceptions import AccessDeniedError, JsonRESTError
 from moto.emr.models import emr_backends
 from moto.emr.responses import ElasticMapReduceResponse
 
@@ -66,7 +66,7 @@ from eventlake.workspace import Workspace
 from needs import not_there
 from servers import S3Server
 from stand_in import NODE_PYTHON, Cluster, no_policy, wait_until
-from test_aws import SEGMENT_GLUE
+from test_aws import SEGMENT_GLUE, slowed_down
 
 PROGRAM = str(Path(sys.executable).with_name("eventlake"))
 SPARK_35 = Path(__file__).parent.parent / "requirements" / "spark35.txt"
@@ -718,6 +718,29 @@ def test_a_right_on_the_cluster_that_is_missing_is_named(
     assert action in caught.value.fix
 
 
+def too_many_for_emr() -> Any:
+    raise JsonRESTError("ThrottlingException", "Rate exceeded")
+
+
+@pytest.mark.parametrize("method", ["describe_cluster", "add_job_flow_steps", "describe_step"])
+def test_an_emr_that_slows_us_down_is_asked_again(aws: Aws, storage: S3Storage, method: str) -> None:
+    cluster_id = a_cluster(aws)
+
+    def followed() -> Status:
+        step = EmrStep(Emr(AwsOptions(REGION)), cluster_id, a_submission(storage))
+        step.start("segment-stage/1")
+        return step.status()
+
+    with slowed_down(ElasticMapReduceResponse, method, 2, too_many_for_emr):
+        assert followed().state in (State.WAITING, State.RUNNING)
+    with (
+        slowed_down(ElasticMapReduceResponse, method, 100, too_many_for_emr),
+        pytest.raises(TransientError, match="Rate exceeded") as caught,
+    ):
+        followed()
+    assert "takes no more requests now" in caught.value.fix
+
+
 SEGMENT_EMR = "AddJobFlowSteps CancelSteps DescribeCluster DescribeStep RunJobFlow TerminateJobFlows AddTags"
 
 
@@ -791,12 +814,10 @@ def test_segments_own_policy_is_enough_for_a_step_and_for_a_cluster_of_its_own(
     assert (action["ScriptPath"], action["Args"]) == ("s3://lake/python.sh", ["3.11"])
 
 
-@pytest.mark.long
-@pytest.mark.timeout(600)
-def test_a_sync_and_a_whole_replay_under_segments_own_policy(
+def by_segments_guide(
     aws: Aws, s3: S3Server, package: Made, bucket: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """What a set-up by Segment's guide has: the role with its policy, and a cluster with the tag."""
+) -> Workspace:
+    """A workspace with 300 events to import, for a user who assumes the role of Segment's guide."""
     there, name = boto3.client("s3", endpoint_url=s3.endpoint), f"book-{uuid.uuid4().hex}"
     user = aws.user()
     monkeypatch.setenv("AWS_ACCESS_KEY_ID", user.key)
@@ -808,16 +829,27 @@ def test_a_sync_and_a_whole_replay_under_segments_own_policy(
         here.put_object(Bucket=name, Key=f"{FOLDER}/{Path(part).name}", Body=content)
     place = Workspace.create(tmp_path / "place")
     shutil.copytree(package.records, place.folder / "packages")
-    cluster_id = a_cluster(aws)
     (place.folder / "eventlake.toml").write_text(
         f'workspace_id = "test"\nrunner = "emr"\n[lake]\nroot = "s3://{name}"\n[catalog]\nkind = "glue"\n'
         f'[s3]\nendpoint = "{aws.endpoint}"\npath_style = true\n'
         f'[aws]\nregion = "{REGION}"\nrole_arn = "{by_the_book(aws)}"\n'
-        f'[emr]\ncluster_id = "{cluster_id}"\npython = "{NODE_PYTHON}"\nbootstrap_actions = ["s3://{name}/python.sh"]\n'
+        f'[emr]\ncluster_id = "{a_cluster(aws)}"\npython = "{NODE_PYTHON}"\n'
+        f'bootstrap_actions = ["s3://{name}/python.sh"]\n'
     )
-    Workspace.open(place.folder).connections.add_source("web", source_id="src1")
-    Workspace.open(place.folder).connections.change("web", {"database": f"web_{uuid.uuid4().hex}"})
+    place = Workspace.open(place.folder)
+    place.connections.add_source("web", source_id="src1")
+    place.connections.change("web", {"database": f"web_{uuid.uuid4().hex}"})
     write_archive(Recipe(events=300, hours=2, track_types=3), tmp_path / "raw", files=2)
+    return place
+
+
+@pytest.mark.long
+@pytest.mark.timeout(600)
+def test_a_sync_and_a_whole_replay_under_segments_own_policy(
+    aws: Aws, s3: S3Server, package: Made, bucket: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What a set-up by Segment's guide has: the role with its policy, and a cluster with the tag."""
+    place = by_segments_guide(aws, s3, package, bucket, tmp_path, monkeypatch)
     (tmp_path / "nodes").mkdir()
     nodes = Cluster(tmp_path / "nodes", Path(pyspark.__file__).parent, aws.endpoint)
     with nodes.running(), only_with_the_tag():
@@ -826,10 +858,58 @@ def test_a_sync_and_a_whole_replay_under_segments_own_policy(
         (head, *_) = eventlake(place.folder, "replay", "web", "--all")
         assert (head["replay"], head["status"]) == (True, "finished")
     made = aws.client("emr").describe_cluster(ClusterId=head["emr_cluster_id"])["Cluster"]
-    assert made["Id"] != cluster_id
+    assert made["Id"] != place.settings.emr.cluster_id
     assert made["Status"]["State"] == "TERMINATED"
     (action,) = aws.client("emr").list_bootstrap_actions(ClusterId=made["Id"])["BootstrapActions"]
-    assert action["ScriptPath"] == f"s3://{name}/python.sh"
+    assert (action["ScriptPath"],) == place.settings.emr.bootstrap_actions
+
+
+@pytest.mark.long
+@pytest.mark.timeout(400)
+@pytest.mark.parametrize(("action", "code"), [("AddJobFlowSteps", "submit_job"), ("DescribeStep", "job_status")])
+def test_what_a_connection_may_not_do_on_its_cluster_holds_up_no_other(
+    aws: Aws,
+    s3: S3Server,
+    package: Made,
+    bucket: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    action: str,
+    code: str,
+) -> None:
+    place = by_segments_guide(aws, s3, package, bucket, tmp_path, monkeypatch)
+    settings = place.folder / "eventlake.toml"
+    role = aws.role(without=[f"elasticmapreduce:{action}"])
+    text = re.sub('role_arn = ".*"', f'role_arn = "{role}"', settings.read_text())
+    way_in = f's3 = {{ endpoint = "{aws.endpoint}", path_style = true }}\naws = {{ region = "{REGION}" }}\n'
+    root = re.search('root = "(.*)"', text)
+    assert root
+    settings.write_text(
+        f'{text}\n[archive]\nroot = "{root[1]}"\n{way_in}\n[lakes.healthy]\nroot = "{root[1]}/healthy"\n{way_in}'
+    )
+    eventlake(place.folder, "connect", "web", "healthy")
+    eventlake(place.folder, "import", "web", str(tmp_path / "raw"))
+    (tmp_path / "nodes").mkdir()
+    with (
+        Cluster(tmp_path / "nodes", Path(pyspark.__file__).parent, aws.endpoint, lazy=True).running(),
+        rights_checked(),
+    ):
+        done = subprocess.run(
+            [PROGRAM, "-C", str(place.folder), "sync", "--json"],
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            timeout=300,
+            check=False,
+        )
+    assert done.returncode == 3, done.stderr
+    heads = [line for line in map(json.loads, done.stdout.splitlines()) if line["type"] == "source"]
+    assert [(head["status"], head.get("error_code")) for head in heads] == [
+        ("failed", f"insufficient_permissions.{code}"),
+        ("finished", None),
+    ]
+    assert heads[1]["books"]["loaded"] == 300
+    assert f"elasticmapreduce:{action}" in heads[0]["fix"]
 
 
 @pytest.mark.parametrize("label", ["emr-5.33.0", "emr-6.5.0"])

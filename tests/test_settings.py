@@ -109,7 +109,7 @@ def test_a_workspace_needs_its_file(tmp_path: Path) -> None:
 def test_a_typo_in_the_file_stops_the_program(tmp_path: Path, text: str, told: str) -> None:
     (tmp_path / CONFIG).write_text(text)
     with pytest.raises(InvalidSettingsError, match=told):
-        Workspace.open(tmp_path)
+        Workspace.open(tmp_path).lake()  # what is wrong of a lake keeps only that lake shut
 
 
 def test_the_environment_wins_over_the_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -133,9 +133,14 @@ class Workspace(Stores):
         """A place whose address somebody gave. Who acts there is told by the settings of what is nearest to it."""
         return self.storage_of(storages.nearest(self.settings, address).at(address))
 
+    @property
+    def named_lakes(self) -> list[str]:
+        """All lakes of the settings, also those that cannot be used because something is wrong there."""
+        return [*self.lakes, *self.settings.wrong_lakes]
+
     @cached_property
     def lakes(self) -> dict[str, "Lake"]:
-        """The default lake first."""
+        """Those that can be used, the default one first."""
         return {name: Lake(self, name, settings) for name, settings in self.settings.all_lakes.items()}
 
     def lake(self, name: str = DEFAULT_LAKE) -> "Lake":

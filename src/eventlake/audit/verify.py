@@ -82,15 +82,15 @@ def verified_each(
     connections = workspace.connections.meant(names)
     for one in connections:
         tried(one.name, f"lake {one.lake}", partial(of_connection, one))
-    for name in set(workspace.lakes) - {one.lake for one in connections} if not names else ():
-        tried(f"lake {name}", f"lake {name}", partial(_nothing_unknown, workspace.lake(name)))
+    for name in set(workspace.named_lakes) - {one.lake for one in connections} if not names else ():
+        tried(f"lake {name}", f"lake {name}", partial(_nothing_unknown, workspace, name))
     if reasons and len(reasons) == len(found):
         raise reasons[0]
     return found
 
 
-def _nothing_unknown(lake: Lake) -> list[Finding]:
-    refuse_unknown(lake)
+def _nothing_unknown(workspace: Workspace, name: str) -> list[Finding]:
+    refuse_unknown(workspace.lake(name))
     return []
 
 

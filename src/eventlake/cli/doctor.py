@@ -37,7 +37,8 @@ def doctor(
 
     Example: eventlake doctor storage
     """
-    lakes = list(state.workspace().lakes.values())
+    workspace = state.workspace()
+    lakes = list(workspace.lakes.values()) or [workspace.lake()]  # if it is wrong, that is what there is to tell
     check(lakes, parts or (), as_json, quick_start=quick_start, expire_staging=expire_staging)
 
 

@@ -33,6 +33,8 @@ def list_lakes(as_json: JsonFlag = False) -> None:
         columns = ("lake", "root", "dialect", "catalog", "runner")
         rows = [(*(one[name] for name in columns), ", ".join(one["sources"])) for one in shown]
         output.table(None, (*columns, "sources"), rows)
+        for name, problem in workspace.settings.wrong_lakes.items():
+            output.talk.print(output.printable(f"{name} cannot be used. {problem}"))
 
 
 @app.command()

@@ -233,7 +233,7 @@ def report(
 
 def _connection_names(workspace: Workspace) -> dict[tuple[str, str], str]:
     """What people call connections, by source id and lake; also of those that are no more."""
-    lakes = (*workspace.lakes, *workspace.settings.wrong_lakes)
+    lakes = workspace.named_lakes
     return {(one.source.id, one.lake): one.name for name in lakes for one in workspace.connections.of_lake(name)}
 
 

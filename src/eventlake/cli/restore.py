@@ -30,7 +30,7 @@ def restore(
     workspace = state.workspace()
     done: list[Restored] = []
     foreign: dict[str, str] = {}
-    wanted = list(dict.fromkeys(names or workspace.lakes))
+    wanted = list(dict.fromkeys(names or workspace.named_lakes))
     attempts = state.Attempts(len(wanted))
     with output.progress() as report:
         for name in wanted:

@@ -217,8 +217,9 @@ class Connections:
     def no_lake(self, name: str) -> SetupError:
         """What there is to say of a lake that the settings do not have, or not as it could be used."""
         if name in self._wrong:
+            others = "" if name == DEFAULT_LAKE else "; the other lakes do without this one"
             return ConfigurationError(
-                f"eventlake.toml: {self._wrong[name]}", fix="correct the file: the other lakes do without this one"
+                self._wrong[name], fix=f"correct the settings file or the EVENTLAKE_… variable{others}"
             )
         known = ", ".join(self._lakes)
         left = [one.full_name for one in self.of_lake(name) if one in self.all()]

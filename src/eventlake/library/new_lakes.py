@@ -45,7 +45,7 @@ def connect_as_told(
     name, text = _lake_for(workspace, told.lake, settings, lake)
     opened = library.Workspace(workspace.folder, read_settings(tomllib.loads(text), CONFIG), workspace.clock)
     try:
-        wanted = {**_of_connection(opened.settings.all_lakes[name], settings), **told.connection, **changes}
+        wanted = {**_of_connection(opened.lake(name).settings, settings), **told.connection, **changes}
         opened.connections.planned(slug, name, wanted)
         if name not in workspace.settings.all_lakes:
             _replace(workspace, text)

@@ -7,7 +7,8 @@ kind, a line in their union, and a case where it is made: storages and catalogs 
 
 from typing import Annotated, Any, Literal
 
-from pydantic import Field, PrivateAttr, SecretStr, model_validator
+from pydantic import Field, PrivateAttr, SecretStr, ValidationError, model_validator
+from pydantic_core import PydanticCustomError
 from pydantic_settings import BaseSettings, PydanticBaseSettingsSource, SettingsConfigDict
 
 from eventlake.settings.catalogs import CatalogSection, CatalogSettings, EmbeddedCatalogSettings
@@ -27,8 +28,10 @@ from eventlake.settings.storage import (
     is_in_a_cloud,
     is_on_azure,
 )
+from eventlake.settings.words import in_words
 
 DEFAULT_LAKE = "default"
+OF_A_LAKE = "of_a_lake"  # the kind of mistakes that have no place of their own
 
 DialectName = Literal["segment", "rudderstack"]
 _ON_AWS = ("glue", "emr", "emr-serverless")
@@ -93,6 +96,11 @@ class LakeSettings(StorageSettings):
                 return None
 
 
+def wrong_lake(name: str, problem: str) -> PydanticCustomError:
+    """A mistake that is a lake's, though it does not stand in one place."""
+    return PydanticCustomError(OF_A_LAKE, "{problem}", {"lake": name, "problem": problem})
+
+
 LakeName = Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9_-]{0,49}$")]
 
 
@@ -131,7 +139,7 @@ class Settings(BaseSettings):
 
     @property
     def wrong_lakes(self) -> dict[str, str]:
-        """The further lakes that are left out because something is wrong in their sections, and what."""
+        """The lakes that are left out because something is wrong in their sections, and what."""
         return self._wrong_lakes
 
     @model_validator(mode="before")
@@ -142,30 +150,37 @@ class Settings(BaseSettings):
     @model_validator(mode="after")
     def _complete(self) -> "Settings":
         """What one setting asks of others."""
-        needed = {"emr": ["cluster_id"], "emr-serverless": ["application_id", "execution_role_arn"]}
-        for name in needed.get(self.runner, ()) if isinstance(self.runner, str) else ():
-            if getattr(self.emr, name) is None:
-                raise ValueError(f'runner = {self.runner}: "emr.{name}": field is required')
         if DEFAULT_LAKE in self.lakes:
             raise ValueError(
                 f"lakes.{DEFAULT_LAKE}: the default lake has its settings in [lake] and the sections below it"
             )
-        for name, lake in self.all_lakes.items():
-            archive = self.archive or self.lake
+        needed = {"emr": ["cluster_id"], "emr-serverless": ["application_id", "execution_role_arn"]}
+        for name in needed.get(self.runner, ()) if isinstance(self.runner, str) else ():
+            if getattr(self.emr, name) is None:
+                raise wrong_lake(DEFAULT_LAKE, f'runner = {self.runner}: "emr.{name}": field is required')
+        try:
+            lakes = self.all_lakes
+        except ValidationError as error:  # each section is right, and they do not go together
+            problems = (in_words(one["type"], one.get("ctx", {}), one["msg"]) for one in error.errors())
+            raise wrong_lake(DEFAULT_LAKE, "; ".join(problems)) from error
+        archive = self.archive or self.lake
+        for name, lake in lakes.items():
             if lake.runner.kind in _ON_AWS and not S3_ROOT.fullmatch(archive.root):
-                raise ValueError(
-                    f"the runner of the lake {name} needs a raw archive in a bucket: [archive] root = s3://…"
+                raise wrong_lake(
+                    name, f"the runner of the lake {name} needs a raw archive in a bucket: [archive] root = s3://…"
                 )
             if lake.runner.kind in _IN_A_CLOUD and not is_in_a_cloud(archive.root):
-                raise ValueError(
-                    f"the runner of the lake {name} needs a raw archive that its nodes reach: [archive] root = abfss://…"
+                raise wrong_lake(
+                    name,
+                    f"the runner of the lake {name} needs a raw archive that its nodes reach: [archive] root = abfss://…",
                 )
         return self
 
     @property
     def all_lakes(self) -> dict[str, LakeSettings]:
-        """The default lake, then the others in the order of the file."""
-        return {DEFAULT_LAKE: self._default_lake, **self.lakes}
+        """The default lake, then the others in the order of the file; without those of which something is wrong."""
+        default = {} if DEFAULT_LAKE in self._wrong_lakes else {DEFAULT_LAKE: self._default_lake}
+        return default | self.lakes
 
     @property
     def _default_lake(self) -> LakeSettings:

@@ -2,7 +2,7 @@
 
 import json
 import tomllib
-from collections.abc import Mapping
+from collections.abc import Mapping, Set
 from pathlib import Path
 from typing import Any
 
@@ -10,8 +10,9 @@ from pydantic import ValidationError
 from pydantic_settings import SettingsError
 
 from eventlake.errors import ConfigurationError, InvalidSettingsError, NotFoundError
-from eventlake.settings import Settings
-from eventlake.settings.mistakes import mistakes, wrong_lakes
+from eventlake.settings import DEFAULT_LAKE, Settings
+from eventlake.settings.mistakes import SECTIONS_OF_DEFAULT_LAKE, mistakes, wrong_lakes
+from eventlake.settings.segment_names import with_default_lake_in_our_words
 
 CONFIG = "eventlake.toml"
 
@@ -66,8 +67,7 @@ def read_settings(values: Mapping[str, Any], where: str) -> Settings:
             "variable of its own, as EVENTLAKE_SPARK__MASTER",
         ) from error
     except ValidationError as error:
-        settings = _without_wrong_lakes(values, error)
-        if settings is not None:
+        if (settings := _without_wrong_lakes(values, where, error)) is not None:
             return settings
         what = "file" if where == CONFIG else "setting"
         raise ConfigurationError(
@@ -75,15 +75,24 @@ def read_settings(values: Mapping[str, Any], where: str) -> Settings:
         ) from error
 
 
-def _without_wrong_lakes(values: Mapping[str, Any], error: ValidationError) -> Settings | None:
+def _without_wrong_lakes(values: Mapping[str, Any], where: str, error: ValidationError) -> Settings | None:
     """The settings without the lakes of which something is wrong; None if that is not all that is wrong."""
     wrong = wrong_lakes(error)
     if not wrong:
         return None
-    sections = {name: section for name, section in values.get("lakes", {}).items() if name not in wrong}
     try:
-        settings = Settings(**{**values, "lakes": sections})
-    except ValidationError:  # as if what is wrong is in a variable
+        settings = Settings(**_without(wrong, values, error))
+    except ValueError:  # as if what is wrong is in a variable
         return None
-    settings.wrong_lakes.update({name: mistakes(error, ("lakes", name)) for name in sorted(wrong)})
+    settings.wrong_lakes.update({name: f"{where}: {mistakes(error, name)}" for name in sorted(wrong)})
     return settings
+
+
+def _without(wrong: Set[str], values: Mapping[str, Any], error: ValidationError) -> dict[str, Any]:
+    """The values without the sections of some lakes. Where the default lake is stays, for the archive may be there."""
+    values = with_default_lake_in_our_words(values)
+    lakes = {name: section for name, section in values.get("lakes", {}).items() if name not in wrong}
+    gone = SECTIONS_OF_DEFAULT_LAKE if DEFAULT_LAKE in wrong else set()
+    if all(one["loc"][:1] != ("lake",) for one in error.errors()):
+        gone = gone - {"lake"}
+    return {name: value for name, value in values.items() if name not in gone} | {"lakes": lakes}

@@ -6,10 +6,13 @@ from itertools import pairwise
 from typing import Any, get_args
 
 from pydantic import BaseModel, ValidationError
+from pydantic_core import ErrorDetails
 
-from eventlake.settings import Settings
+from eventlake.settings import DEFAULT_LAKE, OF_A_LAKE, Settings
 from eventlake.settings.section import BY_NAME
 from eventlake.settings.words import in_words
+
+SECTIONS_OF_DEFAULT_LAKE = {"lake", "runner", "aws", "s3", "azure", "gcs", "catalog", "spark", "emr"}
 
 _KINDS_OF = {
     "catalog": ("embedded", "glue", "hive"),
@@ -19,20 +22,30 @@ _KINDS_OF = {
 _KINDS = {BY_NAME, *(kind for kinds in _KINDS_OF.values() for kind in kinds)}
 
 
-def mistakes(error: ValidationError, below: tuple[str, ...] = ()) -> str:
-    """What is wrong with settings, or with those below a place; a key that there is not with the nearest that is."""
+def mistakes(error: ValidationError, lake: str | None = None) -> str:
+    """What is wrong with settings, or with those of a lake; a key that there is not with the nearest that is."""
     return "; ".join(
         _problem(one["loc"], one["type"], in_words(one["type"], one.get("ctx", {}), one["msg"]))
         for one in error.errors()
-        if one["loc"][: len(below)] == below
+        if lake is None or _lake_of(one) == lake
     )
 
 
 def wrong_lakes(error: ValidationError) -> set[str]:
-    """The further lakes in whose sections everything is that is wrong; none if it is elsewhere as well."""
-    places = [one["loc"] for one in error.errors()]
-    is_of_lakes = all(len(place) > 1 and place[0] == "lakes" and place[-1] != "[key]" for place in places)
-    return {str(place[1]) for place in places} if is_of_lakes else set()
+    """The lakes in whose sections everything is that is wrong; none if something else is wrong as well."""
+    found = {_lake_of(one) for one in error.errors()}
+    return {lake for lake in found if lake is not None} if None not in found else set()
+
+
+def _lake_of(one: ErrorDetails) -> str | None:
+    """The lake that a mistake is about; None if the whole workspace is."""
+    match one["loc"]:
+        case ("lakes", name, *rest) if "[key]" not in rest:
+            return str(name)
+        case (section, *_) if section in SECTIONS_OF_DEFAULT_LAKE:
+            return DEFAULT_LAKE
+        case _:
+            return str(one["ctx"]["lake"]) if one["type"] == OF_A_LAKE else None
 
 
 def _problem(place: tuple[int | str, ...], kind: str, words: str) -> str:

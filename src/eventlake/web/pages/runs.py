@@ -67,7 +67,7 @@ def _listed(request: Request, workspace: Workspace) -> dict[str, Any]:
     day = day_of(given["day"])
     begun = (day, day + DAY) if day is not None else None
     having = given["having"] if given["having"] in Counts._fields else ""
-    lakes = (*workspace.lakes, *workspace.settings.wrong_lakes)
+    lakes = workspace.named_lakes
     connections = [one for name in lakes for one in workspace.connections.of_lake(name)]
     return {
         "runs": history.lines(
