@@ -48,6 +48,7 @@ PAGES = {
     "connections": "/connections",
     "connection": "/connections/web/default",
     "replay": "/connections/web/default/replay?start=2026-11-17&stop=&events=",
+    "rebuild": "/connections/web/default/rebuild?key=database&value=shop",
     "runs": "/runs",
     "health": "/health?source=web",
     "tables": "/tables",

@@ -61,6 +61,7 @@ PAGES = [
     "/connections/ios",
     "/connections/web/default/replay",
     "/connections/web/default/replay?start=2026-11-17&stop=&events=",
+    "/connections/web/default/rebuild?key=date_partition&value=day",
     "/runs",
     "/_runs",
     "/runs?status=failed",
@@ -323,13 +324,32 @@ def test_a_wrong_setting_is_told_beside_its_field_and_nothing_is_saved(fresh: Br
 
 def test_a_setting_that_would_break_tables_is_changed_by_writing_them_anew(fresh: Browser) -> None:
     page = fresh.see("/connections/web/default")
-    assert re.search(r'name="database"[^>]* disabled', page)
-    assert "It reads 207 lines in 3 raw files" in words(page)
-    wrong = fresh.send("/connections/web/default/rebuild", 422, key="database", value="No!")
+    assert 'name="database"' not in page, "it cannot be saved like the others"
+    assert "207 lines in 3 raw files" in words(page)
+    here = "/connections/web/default/rebuild"
+    wrong = fresh.send(here, 422, key="database", value="No!")
     assert "is not allowed" in wrong
-    fresh.send("/connections/web/default/rebuild", key="database", value="shop")
+    told = fresh.words(f"{here}?key=database&value=shop")
+    assert re.search(r"This changes \d+ tables, reads 207 lines in 3 raw files \([^)]+\) and rewrites", told)
+    assert "it takes about 1 s" in told
+    assert "web.track_order_completed shop.track_order_completed" in told
+    fresh.send(here, key="database", value="shop")
     carry_out(fresh.place)
     assert "shop.track_order_completed" in fresh.words("/tables")
+
+
+def test_what_a_setting_would_change_is_told_before_it_does(fresh: Browser) -> None:
+    here = "/connections/web/default/rebuild"
+    told = fresh.words(f"{here}?key=date_partition&value=day")
+    assert "The partition columns are day , no longer day, hr" in told
+    assert re.search(r"segment_type=\S+/day=\S+ , no longer segment-data/data/src1/segment_type=\S+/hr=\d\d", told)
+    assert "other names" not in told
+    told = fresh.words(f"{here}?key=partition_by_slug&value=true")
+    assert re.search(r"segment-data/data/web/\S+ , no longer segment-data/data/src1/", told)
+    assert "partition columns" not in told
+    assert "nothing would change" in fresh.words(f"{here}?key=database&value=web", 422)
+    assert "there is no setting 'datbase'; perhaps database" in fresh.words(f"{here}?key=datbase&value=x", 422)
+    assert fresh.place.runs.lines(1)[0].kind != "rebuild"
 
 
 def test_a_replay_is_counted_first(fresh: Browser) -> None:

@@ -47,7 +47,7 @@ from eventlake.web.api import (
 from eventlake.web.api.models import Problem
 from eventlake.web.checks import Checks
 from eventlake.web.guard import Guard
-from eventlake.web.pages import alerts, home, quality, rules, session, settings
+from eventlake.web.pages import alerts, home, quality, rewrites, rules, session, settings
 from eventlake.web.pages import connections as connection_pages
 from eventlake.web.pages import plans as plan_pages
 from eventlake.web.pages import privacy as privacy_pages
@@ -89,7 +89,7 @@ _ANSWERS: dict[int | str, dict[str, Any]] = {
 }
 API = (overview, sources, connections, runs, tables, plans, violations, transformations, privacy, people)
 _PAGES = (
-    *(session, home, source_pages, rules, connection_pages, run_pages, table_pages),
+    *(session, home, source_pages, rules, connection_pages, rewrites, run_pages, table_pages),
     *(plan_pages, quality, privacy_pages, alerts, settings),
 )
 

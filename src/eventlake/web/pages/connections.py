@@ -7,13 +7,10 @@ from fastapi.responses import HTMLResponse, RedirectResponse, Response
 
 from eventlake.control.connections import Connection
 from eventlake.errors import EventLakeError, InvalidSettingsError
-from eventlake.events import instants
 from eventlake.library.workspace import Workspace
 from eventlake.settings import DEFAULT_LAKE
 from eventlake.status import replay_size
 from eventlake.status.connections import status_of, statuses
-from eventlake.status.listing import listed
-from eventlake.sync import requests
 from eventlake.web.access import Actor, TheWorkspace, TooManyError
 from eventlake.web.checks import checks_of
 from eventlake.web.pages import setting_fields
@@ -109,40 +106,6 @@ def live_check(source: str, lake: str, request: Request, workspace: TheWorkspace
     return page(request, "_check.html", actor, check=found)
 
 
-@router.get("/connections/{source}/{lake}/replay")
-def replay_page(source: str, lake: str, request: Request, workspace: TheWorkspace, actor: Viewer) -> HTMLResponse:
-    given = {key: request.query_params.get(key, "")[:1000] for key in ("start", "stop", "events")}
-    return _replay(request, workspace, actor, f"{source}/{lake}", given, counted="start" in request.query_params)
-
-
-@router.post("/connections/{source}/{lake}/replay")
-def replay(
-    source: str, lake: str, request: Request, workspace: TheWorkspace, actor: Sender, changes: Operator, fields: Fields
-) -> Response:
-    try:
-        changes.order_replay(
-            f"{source}/{lake}",
-            _micros(fields.get("start")),
-            _micros(fields.get("stop")),
-            _names(fields.get("events")),
-            resume=fields.get("resume") == "true",
-        )
-    except EventLakeError as error:
-        return _replay(request, workspace, actor, f"{source}/{lake}", fields, problem=error)
-    return go(f"/connections/{source}/{lake}", "A replay was ordered: it begins in a moment.")
-
-
-@router.post("/connections/{source}/{lake}/rebuild")
-def rebuild(
-    source: str, lake: str, request: Request, workspace: TheWorkspace, actor: Sender, changes: Admin, fields: Fields
-) -> Response:
-    try:
-        changes.order_rebuild(f"{source}/{lake}", {fields.get("key", ""): fields.get("value", "").strip()})
-    except EventLakeError as error:
-        return _one(request, workspace, actor, f"{source}/{lake}", problem=error)
-    return go(f"/connections/{source}/{lake}", "All tables are written anew: it begins in a moment.")
-
-
 @router.post("/connections/{source}/{lake}/disconnect")
 def disconnect(source: str, lake: str, changes: Admin) -> RedirectResponse:
     changes.disconnect(f"{source}/{lake}")
@@ -192,7 +155,7 @@ def _one(
     lake = workspace.lake(connection.lake)
     is_loaded = lake.ledger.has_data(connection.source.id)
     wrong = problem.fields if isinstance(problem, InvalidSettingsError) else {}
-    tables = listed(workspace.engine, lake=lake.name, source_id=connection.source.id, limit=1)
+    form = setting_fields.form(connection, is_loaded=is_loaded, given=given, wrong=wrong)
     return page(
         request,
         "connection.html",
@@ -200,61 +163,10 @@ def _one(
         "Connections",
         status=422 if problem else 200,
         problem=problem,
-        forms=setting_fields.forms(connection, is_loaded=is_loaded, given=given, wrong=wrong),
-        is_loaded=is_loaded,
-        fixed=connection.settings.fixed_once_loaded,
+        groups=form.groups,
+        fixed=form.fixed,
         others=[one.full_name for one in workspace.connections.all() if one.full_name != connection.full_name],
         whole=replay_size.size(workspace, connection, None, None),
-        tables=tables.total,
         check=checks_of(request).of(connection),
         **_state(workspace, connection),
     )
-
-
-def _replay(
-    request: Request,
-    workspace: Workspace,
-    actor: Actor,
-    name: str,
-    given: dict[str, str],
-    *,
-    counted: bool = False,
-    problem: EventLakeError | None = None,
-) -> HTMLResponse:
-    connection = workspace.connections.get(name)
-    size = None
-    if counted:
-        try:
-            start, stop = _micros(given.get("start")), _micros(given.get("stop"))
-            requests.replay(workspace.lake(connection.lake), connection, start, stop, _names(given.get("events")))
-            size = replay_size.size(workspace, connection, start, stop)
-        except EventLakeError as error:
-            problem = error
-    return page(
-        request,
-        "replay.html",
-        actor,
-        "Connections",
-        status=422 if problem else 200,
-        problem=problem,
-        connection=connection,
-        here=f"/connections/{connection.full_name}",
-        given={"start": "", "stop": "", "events": "", **given},
-        size=size,
-        unfinished=requests.unfinished_replay(workspace.lake(connection.lake), connection),
-    )
-
-
-def _micros(text: str | None) -> int | None:
-    """A time, or a day."""
-    words = (text or "").strip()
-    if not words:
-        return None
-    instant = instants.parse(words) or instants.parse(f"{words}T00:00:00Z")
-    if instant is None:
-        raise InvalidSettingsError(f"{words[:100]!r} is not a time", fix="write it as 2026-11-17T12:00:00Z")
-    return instant.micros
-
-
-def _names(text: str | None) -> list[str]:
-    return [name.strip() for name in (text or "").split(",") if name.strip()]

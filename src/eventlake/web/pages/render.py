@@ -98,6 +98,7 @@ environment = Environment(
     lstrip_blocks=True,
 )
 environment.filters |= {
+    "span": _span,
     "iso": instants.to_text,
     "utc": _utc,
     "ago": _ago,

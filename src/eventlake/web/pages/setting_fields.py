@@ -33,32 +33,36 @@ class SettingField(NamedTuple):
     help: str
     value: str
     choices: list[str]
-    is_fixed: bool  # it would break tables that exist
     wrong: str
 
 
-def forms(
+class Form(NamedTuple):
+    """The settings that can be saved, in groups, and those for which tables that exist have to be written anew."""
+
+    groups: dict[str, list[SettingField]]
+    fixed: list[SettingField]
+
+
+def form(
     connection: Connection, *, is_loaded: bool, given: dict[str, str] | None = None, wrong: dict[str, str] | None = None
-) -> list[tuple[str, list[SettingField]]]:
-    """All settings, in groups; with what was given instead of what is saved, and what is wrong with it."""
+) -> Form:
+    """All settings; with what was given instead of what is saved, and what is wrong with it."""
     settings = connection.settings
-    kind = type(settings)
-    fields: dict[str, list[SettingField]] = {"Schedule": [], "Fixed once loaded": [], "Loading": []}
-    for name, info in kind.model_fields.items():
+    groups: dict[str, list[SettingField]] = {"Schedule": [], "Fixed once loaded": [], "Loading": []}
+    for name, info in type(settings).model_fields.items():
         is_fixed = name in settings.fixed_once_loaded
         group = "Schedule" if name in _SCHEDULE else "Fixed once loaded" if is_fixed else "Loading"
-        fields[group].append(
+        groups[group].append(
             SettingField(
                 name,
                 _TITLES.get(name) or name.replace("_", " ").capitalize(),
                 (info.description or "").replace("`", ""),
-                (given or {}).get(name, _text(getattr(settings, name))),
+                (given or {}).get(name, text_of(getattr(settings, name))),
                 _choices(info.annotation),
-                is_fixed and is_loaded,
                 (wrong or {}).get(name, ""),
             )
         )
-    return list(fields.items())
+    return Form(groups, groups.pop("Fixed once loaded") if is_loaded else [])
 
 
 def changed(settings: ConnectionSettings, given: dict[str, str]) -> dict[str, str]:
@@ -66,7 +70,7 @@ def changed(settings: ConnectionSettings, given: dict[str, str]) -> dict[str, st
     return {
         name: given[name].strip()
         for name in type(settings).model_fields
-        if name in given and given[name].strip() != _text(getattr(settings, name))
+        if name in given and given[name].strip() != text_of(getattr(settings, name))
     }
 
 
@@ -80,7 +84,7 @@ def _choices(annotation: Any) -> list[str]:
     return []
 
 
-def _text(value: Any) -> str:
+def text_of(value: Any) -> str:
     if value is None:
         return "unlimited"
     if isinstance(value, bool):
