@@ -238,6 +238,14 @@ def test_four_rights_in_glue_are_enough_for_a_lake_of_rudderstacks_without_parti
     assert verify(lake.workspace, lake.connection, InProcess()) == []
 
 
+def test_a_table_whose_name_is_a_pattern_for_glue_is_found_again(on_aws: OnAws) -> None:
+    lake = rudder_lake(on_aws)
+    as_sent = {"S3_DATALAKE": {"options": {"useBlendoCasing": True}}}
+    for number, name in enumerate(("Price $", "Price $", "a\\b", "a\\b", "Price", "price.*")):
+        lake.sync_of(track(name, f"m{number}", integrations=as_sent, properties={f"x{number}": 1}))
+    assert verify(lake.workspace, lake.connection, InProcess()) == []
+
+
 def test_every_key_of_a_layout_is_a_partition_in_glue(on_aws: OnAws) -> None:
     lake = rudder_lake(on_aws, time_window_layout="year=2006/month=01/day=02/hour=15")
     lake.sync_of(track("A", "m1"), track("A", "m2", receivedAt="2026-11-15T11:00:00Z"))
@@ -579,6 +587,27 @@ def test_a_limit_of_glue_keeps_new_tables_out_and_nothing_else(on_aws: OnAws, co
     assert {table["Name"] for table in glue.get_tables(DatabaseName=database)["TableList"]} == {
         *("track_a", "track_b", "track_c")
     }
+    assert verify(lake.workspace, lake.connection, InProcess()) == []
+
+
+def test_what_is_missing_in_glue_is_tried_again_by_a_sync_without_anything_new(on_aws: OnAws) -> None:
+    lake = on_aws.lake()
+    lake.sync_of(track("A", "m1"))
+    glue, database = on_aws.aws.client("glue"), lake.connection.database
+
+    def shown() -> set[str]:
+        return {table["Name"] for table in glue.get_tables(DatabaseName=database)["TableList"]}
+
+    with refusing("track_b"):
+        lake.sync_of(track("B", "m2"))
+        (notice, nothing) = lake.sync()[0]["notices"]
+        assert "track_b is not as it should be in Glue" in notice + nothing
+    assert shown() == {"track_a"}
+    lake.sync()
+    assert shown() == {"track_a", "track_b"}
+    glue.delete_table(DatabaseName=database, Name="track_a")
+    lake.sync()
+    assert shown() == {"track_a", "track_b"}
     assert verify(lake.workspace, lake.connection, InProcess()) == []
 
 

@@ -61,7 +61,8 @@ def test_a_corrected_time_can_always_be_written(original: int, sent: int, receiv
 def test_a_message_id_is_a_text_of_at_most_100_characters(sent: Any) -> None:
     made = message_id(sent)
     assert 0 < len(made) <= MAX_MESSAGE_ID
-    if isinstance(sent, str) and sent:
+    assert made.strip()
+    if isinstance(sent, str) and sent.strip():
         assert made == message_id(sent)
         assert made == sent or len(sent) > MAX_MESSAGE_ID
 

@@ -347,9 +347,52 @@ def test_what_a_setting_would_change_is_told_before_it_does(fresh: Browser) -> N
     told = fresh.words(f"{here}?key=partition_by_slug&value=true")
     assert re.search(r"segment-data/data/web/\S+ , no longer segment-data/data/src1/", told)
     assert "partition columns" not in told
+    told = fresh.words(f"{here}?key=table_naming&value=plain")
+    assert "web.track_order_completed web.order_completed" in told
+    assert "segment_type=order_completed" in told
+    assert "Track events get new tables" in told
     assert "nothing would change" in fresh.words(f"{here}?key=database&value=web", 422)
+    assert "no table depends on schedule" in fresh.words(f"{here}?key=schedule&value=manual", 422)
     assert "there is no setting 'datbase'; perhaps database" in fresh.words(f"{here}?key=datbase&value=x", 422)
     assert fresh.place.runs.lines(1)[0].kind != "rebuild"
+
+
+def test_an_order_is_placed_once_and_one_that_fails_is_told_until_the_day_is_over(fresh: Browser) -> None:
+    here = "/connections/web/default"
+    for _ in range(2):
+        fresh.send(f"{here}/rebuild", key="date_partition", value="day")
+    assert len(fresh.place.orders.open()) == 1
+    for path in fresh.place.archive.files("segment-logs/src1"):
+        fresh.place.archive.delete(path.path)
+    carry_out(fresh.place)
+    told = fresh.words(here)
+    assert "The rebuild that ann ordered" in told
+    assert "no longer in the raw archive" in told
+    assert "web: a rebuild that ann ordered failed" in fresh.words("/")
+    run = fresh.words(f"/runs/{fresh.place.runs.lines(1)[0].run_id}")
+    assert "It is not tried again by itself" in run
+    assert "Sync now" not in run
+    assert "nothing would change" in fresh.send(f"{here}/rebuild", 422, key="date_partition", value="day_hour")
+
+
+def test_a_source_that_is_connected_nowhere_is_not_called_missing(fresh: Browser) -> None:
+    for one in fresh.place.connections.all():
+        fresh.place.connections.disconnect(one.full_name)
+    assert "No source is connected to a lake." in fresh.words("/")
+
+
+@pytest.mark.parametrize(
+    ("text", "link"),
+    [
+        ("schedule", "/connections/web/default#settings"),
+        ("look-back", "/connections/web/default#settings"),
+        ("date partition", "/connections/web/default#danger"),
+        ("web/def", "/connections/web/default"),
+        ("plans", "/plans"),
+    ],
+)
+def test_search_finds_settings_connections_and_pages(fresh: Browser, text: str, link: str) -> None:
+    assert f'href="{link}"' in fresh.see(f"/search?q={text}")
 
 
 def test_a_replay_is_counted_first(fresh: Browser) -> None:

@@ -48,6 +48,7 @@ from eventlake.errors import (
     TransientError,
     VersionMismatchError,
 )
+from eventlake.library.runners import Runners
 from eventlake.query import query
 from eventlake.runners import entry
 from eventlake.runners.cluster_driver import described
@@ -61,6 +62,8 @@ from eventlake.runners.submission import Submission
 from eventlake.runners.wire import Failure, Greeting, Step, registry
 from eventlake.storage.local import LocalStorage
 from eventlake.storage.s3 import S3Options, S3Storage
+from eventlake.sync import jobs
+from eventlake.sync.run import run
 from eventlake.tasks.registry import STEPS
 from eventlake.workspace import Workspace
 from needs import not_there
@@ -386,6 +389,30 @@ def test_a_sync_on_emr_serverless(aws: Aws, s3: S3Server, lake: Lake, tmp_path: 
         assert [run["state"] for run in runs] == ["SUCCESS", "SUCCESS"], nodes.log()
     assert report[0]["books"] == eventlake(lake.alone, "sync")[0]["books"]
     assert rows(lake.folder) == rows(lake.alone)
+
+
+@pytest.mark.long
+@pytest.mark.timeout(400)
+def test_a_step_that_no_run_needs_any_more_is_ended(aws: Aws, s3: S3Server, lake: Lake, tmp_path: Path) -> None:
+    """What stays, as `eventlake serve` does, holds no place on a cluster between syncs."""
+    cluster_id = a_cluster(aws)
+    on_emr(lake, cluster_id)
+    (tmp_path / "nodes").mkdir()
+
+    def states() -> list[str]:
+        steps = aws.client("emr").list_steps(ClusterId=cluster_id)["Steps"]
+        return [step["Status"]["State"] for step in steps]
+
+    place = Workspace.open(lake.folder)
+    with (
+        Cluster(tmp_path / "nodes", Path(pyspark.__file__).parent, s3.endpoint).running() as nodes,
+        Runners(place, idle=2.0) as runners,
+    ):
+        with runners.of("default") as runner:
+            (head, *_) = run(place, jobs.sync(place.connections.get("web")), runner)
+        assert head["status"] == "finished", nodes.log()
+        assert states() == ["RUNNING"]
+        wait_until(lambda: states() == ["COMPLETED"], "the step has ended")
 
 
 def begun(words: list[str]) -> subprocess.Popen[str]:

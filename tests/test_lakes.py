@@ -1,6 +1,7 @@
 """Several lakes in a workspace: one source goes to each with settings, books and tables of its own."""
 
 import json
+import re
 import shutil
 import socket
 import time
@@ -528,6 +529,26 @@ def test_a_mistake_in_the_settings_is_told_with_its_place_and_the_nearest_key(tm
     with pytest.raises(ConfigurationError) as error:
         opened()
     assert told in error.value.problem
+
+
+def test_several_lakes_of_which_something_is_wrong_are_left_out_each_with_its_reason(tmp_path: Path) -> None:
+    on_emr = 'root = "s3://acme-a/{0}"\nrunner = {{ kind = "emr", cluster_id = "j-2AXXXXXXGAPLF" }}\n'
+    (tmp_path / CONFIG).write_text(
+        f'workspace_id = "x"\n[catalog]\nkind = "glue"\n[lakes.a]\n{on_emr.format("a")}[lakes.b]\n{on_emr.format("b")}'
+        '[lakes.c]\nroot = "c"\ntimeuot = 1\n[lakes.good]\nroot = "good"\n'
+    )
+    place = Workspace.open(tmp_path)
+    assert list(place.lakes) == ["good"]
+    assert sorted(place.named_lakes) == ["a", "b", "c", "default", "good"]
+    for name, told in {
+        "a": "the runner of the lake a needs a raw archive in a bucket",
+        "b": "the runner of the lake b needs a raw archive in a bucket",
+        "c": "lakes.c.timeuot: there is no such setting; perhaps timeout",
+        "default": "catalog.kind = glue needs a lake in a bucket",
+    }.items():
+        with pytest.raises(ConfigurationError, match=re.escape(told)):
+            place.lake(name)
+        assert place.history(name).latest(1) == []
 
 
 def test_a_lake_has_all_that_the_default_one_has(tmp_path: Path) -> None:

@@ -17,6 +17,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 import eventlake
+from collectors import Collector
 from conftest import track
 from eventlake.archive import layout as archive
 from eventlake.archive.importer import import_file
@@ -236,6 +237,22 @@ def test_settings_as_values_need_no_file(tmp_path: Path, spark: SparkRunner) -> 
     with eventlake.open(settings=settings) as place:
         assert [report.rows for report in place.sync()] == [0]
     assert sorted(path.name for path in tmp_path.iterdir()) == ["elsewhere", "events", "lake"]
+
+
+def test_with_settings_as_values_nothing_is_taken_from_the_workspace_whose_folder_one_is_in(
+    tmp_path: Path, spark: SparkRunner, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What its collector acknowledged is its own, whoever has the same source."""
+    with Collector(tmp_path / "other", "--roll-seconds", "3600") as collector:
+        assert collector.post("/v1/track", {"userId": "u", "event": "A", "messageId": "m1"}).status == 200
+        collector.kill()
+    monkeypatch.chdir(collector.folder)
+    settings = {"workspace_id": "x", "database": f"sqlite:///{tmp_path}/x.db", "lake": {"root": str(tmp_path / "lake")}}
+    with eventlake.open(settings=settings) as place:
+        place.connections.add_source("web", source_id="src1")
+        assert [report.rows for report in place.sync()] == [0]
+    with eventlake.open(collector.folder) as other:
+        assert [report.rows for report in other.sync()] == [1]
 
 
 ALONE = """

@@ -1,6 +1,7 @@
 """A long past does not slow what happens today: how often the database is asked does not depend on it."""
 
 import contextlib
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -90,9 +91,15 @@ def _guesses(statement: str) -> tuple[str, ...]:
 
 @pytest.mark.long
 def test_a_sync_after_hundreds_of_thousands_of_files_takes_a_second_longer(tmp_path: Path) -> None:
+    """By the processor's time: the machine is busy with other tests."""
     seconds = []
     for past in (None, Past(raw_files=200_000, data_files=100_000, runs=3000, tables=400)):
         place, connection = with_past(tmp_path / f"{past}"[:4], past)
-        seconds.append(min(sync_of_one(place, connection, number) for number in range(1, 4)))
+        took = []
+        for number in range(1, 4):
+            begun = time.process_time()
+            sync_of_one(place, connection, number)
+            took.append(time.process_time() - begun)
+        seconds.append(min(took))
         place.close()
-    assert seconds[1] < seconds[0] + 1.0  # on a machine that is busy with other tests; else a third of it
+    assert seconds[1] < seconds[0] + 1.0

@@ -26,7 +26,16 @@ def test_a_number_or_a_boolean_is_an_id_by_its_text(sent: Any, text: str) -> Non
 
 
 @pytest.mark.parametrize(
-    ("sent", "text"), [('""', '""'), ('{"a":1.50}', '{"a":1.50}'), ("[1]", "[1]"), ("[]", "[]"), ("{}", "{}")]
+    ("sent", "text"),
+    [
+        ('""', '""'),
+        ('"  "', '"  "'),
+        ('"\\t\\u00a0"', '"\\t\u00a0"'),
+        ('{"a":1.50}', '{"a":1.50}'),
+        ("[1]", "[1]"),
+        ("[]", "[]"),
+        ("{}", "{}"),
+    ],
 )
 def test_what_cannot_be_an_id_is_rescued_and_one_is_made(sent: str, text: str) -> None:
     event, aside = parse(f'{{"messageId":{sent}}}'.encode())

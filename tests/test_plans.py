@@ -416,6 +416,47 @@ def test_a_second_value_of_a_key_is_hidden_like_the_first(lake: Lake) -> None:
     assert json.loads(row["_rescued_data"]).keys() == {"/properties/o"}
 
 
+@pytest.mark.parametrize(
+    "parts",
+    [
+        {
+            "propertyRenames": [{"oldName": "mail", "newName": "email"}],
+            "hashPropertiesConfiguration": {"paths": ["email"]},
+        },
+        {
+            "propertyRenames": [{"oldName": "mail", "newName": "email"}],
+            "propertyValueTransformations": [{"propertyPaths": ["email"], "propertyValue": "redacted"}],
+        },
+        {"propertyRenames": [{"oldName": "mail", "newName": "email"}], "allowProperties": ["other"]},
+        {"propertyValueTransformations": [{"propertyPaths": ["mail"], "propertyValue": "redacted"}]},
+        {"fqlDefinedProperties": [{"fql": "'redacted'", "propertyName": "mail"}]},
+    ],
+)
+def test_a_second_value_of_a_key_is_hidden_where_the_first_is_replaced_or_goes(
+    lake: Lake, parts: dict[str, Any]
+) -> None:
+    lake.workspace.plans.transformations.save("src1", {**transformation(**parts), "if": "type = 'track'"})
+    line = json.dumps(order("m1", mail="ann@example.com", other=1))
+    lake.sync_of(line.replace('"other": 1', '"mail": "b@c.de", "other": 1').encode())
+    (row,) = lake.rows("track_order_completed")
+    assert "ann@" not in str(row)
+    assert "b@c.de" not in str(row)
+
+
+@pytest.mark.timeout(20)
+def test_a_value_that_is_none_of_thousands_is_told_without_naming_them(lake: Lake) -> None:
+    """Else one event of a few kilobytes would hold up a run for seconds, or minutes."""
+    many = {"type": "array", "items": {"enum": [f"value {number}" for number in range(5000)]}}
+    planned(lake, Rule("TRACK", schema(x=many), "A"))
+    lake.sync_of(track("A", "m1", properties={"x": ["value 7", *("none" for _ in range(5000))]}))
+    lake.sync_of(track("A", "m2", properties={"x": ["value 1", "value 4999"]}))
+    found = violations(lake)
+    assert {row["message_id"] for row in found} == {"m1"}
+    assert {(row["violation_type"], row["description"]) for row in found} == {
+        ("Enum", "the value is none of the 5,000 that are allowed")
+    }
+
+
 def test_one_odd_event_does_not_stop_the_others(lake: Lake) -> None:
     planned(lake, Rule("TRACK", schema(x="string"), "A"))
     odd = ["1e9999999999999999999999", "[NaN]", '["\\ud800"]', '[{"a":1,"a":2}]', "[" * 400 + "]" * 400]

@@ -24,8 +24,10 @@ from eventlake.audit.verify import verify
 from eventlake.errors import InvalidSettingsError, NotFoundError
 from eventlake.events.instants import micros_of
 from eventlake.lake.rudderstack import RudderStackDialect
+from eventlake.library.spark_tables import spark_tables
 from eventlake.query import query
 from eventlake.runners.spark import SparkRunner
+from eventlake.runners.spark_tables import register
 from eventlake.sync import jobs, requests
 from eventlake.sync.run import run
 from eventlake.workspace import CONFIG, Workspace
@@ -259,6 +261,20 @@ def test_other_engines_read_the_files_without_hints(tmp_path: Path, spark: Spark
     assert "isAdjustedToUTC=true, timeUnit=microseconds" in str(parquet.logical_type)
 
 
+@in_folders
+def test_spark_sees_the_tables_of_a_layout_with_and_without_keys(tmp_path: Path, spark: SparkRunner) -> None:
+    session = SparkSession(spark._context)
+    for layout in ("2006/01/02/15", "dt=2006-01-02"):
+        lake = rudder(tmp_path / layout.replace("/", "-"), time_window_layout=layout)
+        lake.sync_of(track("A", "m1", properties={"n": 1}), track("A", "m2", properties={"n": 2}))
+        names = register(session, *spark_tables(lake.place))
+        assert f"{lake.connection.database}.a" in names
+        rows = session.sql(f"select n from {lake.connection.database}.a order by n").collect()
+        assert [row.n for row in rows] == [1, 2]
+        for name in names:
+            session.sql(f"drop table {name}")
+
+
 # Settings
 
 
@@ -472,6 +488,20 @@ def test_what_is_lost_of_any_table_is_found_and_mended(lake: Lake, table: str) -
     assert agrees(lake)
     after = {name: lake.query(f"select * exclude (uuid_ts) from web.{name} order by all") for name in lake.tables()}
     assert after == before
+
+
+def test_a_table_is_replayed_by_its_own_name_where_events_asked_for_one(lake: Lake) -> None:
+    options = {"S3_DATALAKE": {"options": {"skipReservedKeywordsEscaping": True}}}
+    lake.sync_of(track("order", "m1", integrations=options), track("A", "m2"))
+    keys = {table.name: table.table_key for table in lake.place.catalog.tables()}
+    for name in ("order", f"{lake.connection.database}.order"):
+        job = requests.replay(lake.place, lake.connection, None, None, [name])
+        assert job.scope
+        assert job.scope.table_keys == frozenset({keys["order"]})
+    with pytest.raises(NotFoundError, match="no table for the event 'nothing'"):
+        requests.replay(lake.place, lake.connection, None, None, ["nothing"])
+    with pytest.raises(InvalidSettingsError, match="ends before it begins"):
+        requests.replay(lake.place, lake.connection, 5, 5)
 
 
 @pytest.mark.skipif(ON_POSTGRES, reason="deletes an SQLite file")

@@ -112,6 +112,16 @@ def test_a_typo_in_the_file_stops_the_program(tmp_path: Path, text: str, told: s
         Workspace.open(tmp_path).lake()  # what is wrong of a lake keeps only that lake shut
 
 
+@pytest.mark.parametrize("kind", ["slack", "webhook"])
+def test_the_address_of_a_channel_may_be_in_a_vault(tmp_path: Path, kind: str) -> None:
+    channel = f'workspace_id = "x"\n[channels.ops]\nkind = "{kind}"\nurl = "keyvault://acme/hook"\n'
+    (tmp_path / CONFIG).write_text(channel)
+    assert Workspace.open(tmp_path).settings.channels["ops"].kind == kind
+    (tmp_path / CONFIG).write_text(channel.replace("acme/hook", "acme"))
+    with pytest.raises(InvalidSettingsError, match="not keyvault://vault/name"):
+        Workspace.open(tmp_path)
+
+
 def test_the_environment_wins_over_the_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     Workspace.create(tmp_path)
     monkeypatch.setenv("EVENTLAKE_SPARK__MASTER", "spark://host:7077")

@@ -131,6 +131,39 @@ print(json.dumps(told))
 )
 
 
+PACKAGES = (
+    STARTED
+    + """
+import tarfile
+
+from pyspark import SparkConf, SparkContext
+
+from eventlake.runners.java import java_home
+
+os.environ |= {"JAVA_HOME": str(java_home()), "PYSPARK_PYTHON": sys.executable, "SPARK_LOCAL_IP": "127.0.0.1"}
+context = SparkContext(conf=SparkConf().setMaster("local[2]").set("spark.ui.enabled", "false"))
+
+def version(shared, task):
+    raise AssertionError("that of the package is called")
+
+version.__module__ = "packaged"
+
+def of_package(number):
+    made = folder / str(number) / "lib"
+    made.mkdir(parents=True)
+    (made / "packaged.py").write_text(f"def version(shared, task):\\n    return {number}\\n")
+    tarball = folder / f"eventlake-{number}.tar.gz"
+    with tarfile.open(tarball, "w:gz") as tar:
+        tar.add(made, "lib")
+    return SparkRunner(None, {}, None, package=str(tarball)).run(version, None, [0, 0, 0, 0])
+
+told = [of_package(1), of_package(2)]
+context.stop()
+print(json.dumps(told))
+"""
+)
+
+
 def ended(program: str, folder: Path, *, is_quiet: bool = True, **variables: str) -> Any:
     """What a program in a process of its own told; if it is quiet, nothing else may be on its screen."""
     done = subprocess.run(
@@ -204,3 +237,8 @@ def test_a_spark_that_was_there_before_is_used_and_stays(tmp_path: Path) -> None
     assert told["still"] == 6
     assert told["own"] == [[3], 2]  # after it was stopped by whoever had made it
     assert told["stopped"]
+
+
+def test_on_a_spark_that_outlives_us_the_workers_run_the_package_of_now(tmp_path: Path) -> None:
+    """As on a cluster that stays, when another version of eventlake comes."""
+    assert ended(PACKAGES, tmp_path, is_quiet=False) == [[1] * 4, [2] * 4]

@@ -25,7 +25,7 @@ from eventlake.control.connections import Connection, Connections
 from eventlake.control.leases import Leases
 from eventlake.control.ledger import Ledger
 from eventlake.control.replays import Replays
-from eventlake.control.runs import Runs
+from eventlake.control.runs import History, Runs
 from eventlake.control.settings import DIALECTS
 from eventlake.control.sources import Sources
 from eventlake.control.stores import Stores
@@ -142,6 +142,12 @@ class Workspace(Stores):
     def lakes(self) -> dict[str, "Lake"]:
         """Those that can be used, the default one first."""
         return {name: Lake(self, name, settings) for name, settings in self.settings.all_lakes.items()}
+
+    def history(self, lake: str = "") -> History:
+        """The runs of a lake, also of one that cannot be used because something is wrong there; or of all."""
+        if not lake:
+            return self.runs
+        return History(self.engine, lake) if lake in self.settings.wrong_lakes else self.lake(lake).runs
 
     def lake(self, name: str = DEFAULT_LAKE) -> "Lake":
         if name not in self.lakes:

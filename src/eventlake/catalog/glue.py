@@ -4,6 +4,7 @@ Nothing here needs a lock. A table is read, changed and written under its versio
 read again. Partitions that are there already stay as they are.
 """
 
+import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 from typing import Any
@@ -95,8 +96,8 @@ class GlueCatalog:
         self.ask("delete_database", Name=database)
 
     def _tables(self, database: str, name: str | None = None) -> list[Described]:
-        """The tables of a database, or those whose names are like one."""
-        like = {"Expression": name} if name else {}
+        """The tables of a database, or at least one of them: Glue takes a pattern, in which `$` is not what it says."""
+        like = {"Expression": name} if name and re.fullmatch(r"\w+", name) else {}
         try:
             return list(self._pages("get_tables", "TableList", DatabaseName=database, **like))
         except Exception as error:

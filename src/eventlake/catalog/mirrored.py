@@ -1,7 +1,7 @@
 """The embedded catalog, and another one that shows the same tables to the world.
 
 Runs believe the embedded one. So whatever happens to the other, by accident or by hand, cannot change how events are
-read, and a table that got lost there comes back with the next run that writes to a table of its source.
+read, and a table that got lost there comes back with the next run of its source.
 """
 
 from collections.abc import Iterator, Sequence
@@ -64,7 +64,14 @@ class MirroredCatalog:
 
     def apply(self, changes: Sequence[TableChange], *, run_id: str, at: int) -> list[str]:
         refused = self._truth.apply(changes, run_id=run_id, at=at)
-        sources = sorted({change.source_id for change in changes})
+        return [*refused, *self._shown(changes, sorted({change.source_id for change in changes}), run_id, at)]
+
+    def catch_up(self, source_id: str, *, run_id: str, at: int) -> list[str]:
+        """Show the tables of a source for which there was no room before, or which got lost; what was not taken."""
+        return self._shown((), [source_id], run_id, at)
+
+    def _shown(self, changes: Sequence[TableChange], sources: Sequence[str], run_id: str, at: int) -> list[str]:
+        """Show changes, and whatever else of these sources is not shown yet; what was not taken, in words."""
         shown = {(table.database, table.name) for source in sources for table in self._mirror.tables(source)}
         known = {(table.database, table.name): table for table in self._truth.tables()}
         wanted = {(change.database, change.table): change for change in changes}
@@ -76,7 +83,7 @@ class MirroredCatalog:
             for name, change in wanted.items()
             if self._takes(change)
         ]
-        return [*refused, *self._too_long(changes), *self._mirror.apply(whole, run_id=run_id, at=at)]
+        return [*self._too_long(changes), *self._mirror.apply(whole, run_id=run_id, at=at)]
 
     def _takes(self, table: CatalogTable | TableChange) -> bool:
         """Whether the other catalog can show a table."""

@@ -9,7 +9,7 @@ from eventlake.cli import output, state
 from eventlake.cli.declare import declarations_for, declare, type_reasons
 from eventlake.cli.report_view import show_report
 from eventlake.cli.state import JsonFlag, LakeOption
-from eventlake.control.runs import History, Run
+from eventlake.control.runs import Run
 from eventlake.errors import NotFoundError
 from eventlake.lake.report_columns import REPORT_COLUMNS
 from eventlake.reports.words import count, size
@@ -20,8 +20,8 @@ from eventlake.workspace import Lake, Workspace
 
 def tables(name: LakeOption = DEFAULT_LAKE, as_json: JsonFlag = False) -> None:
     """Show the tables of the lake."""
-    workspace = state.lake(name)
-    shown = [_summary(workspace, table) for table in listed(workspace.workspace.engine, lake=name, limit=None).tables]
+    lake = state.lake(name)
+    shown = [_summary(lake, table) for table in listed(lake.workspace.engine, lake=name, limit=None).tables]
     if as_json:
         output.print_json(shown)
         return
@@ -45,12 +45,12 @@ def tables(name: LakeOption = DEFAULT_LAKE, as_json: JsonFlag = False) -> None:
     output.say((f"also: {SYSTEM_DATABASE}.sync_reports, {SYSTEM_DATABASE}.quarantine", "dim"))
 
 
-def _summary(workspace: Lake, table: ListedTable) -> dict[str, Any]:
+def _summary(lake: Lake, table: ListedTable) -> dict[str, Any]:
     return {
         "database": table.database,
         "table": table.name,
         "source_id": table.source_id,
-        "location": workspace.storage.full(table.location),
+        "location": lake.storage.full(table.location),
         "rows": table.rows,
         "columns": table.columns,
         "partitions": table.partitions,
@@ -71,10 +71,10 @@ def describe(
     as_json: JsonFlag = False,
 ) -> None:
     """Show the columns of a table: their types, where in the event they come from, and since when."""
-    workspace = state.lake(name)
-    found = next((t for t in workspace.catalog.tables() if f"{t.database}.{t.name}" == table), None)
+    lake = state.lake(name)
+    found = next((t for t in lake.catalog.tables() if f"{t.database}.{t.name}" == table), None)
     if types:
-        declare(workspace, found, types)
+        declare(lake, found, types)
     if table == f"{SYSTEM_DATABASE}.sync_reports":
         _show_columns(
             [{"name": column.name, "type": column.duckdb} for column in REPORT_COLUMNS], as_json, {"table": table}
@@ -87,8 +87,8 @@ def describe(
         return
     if found is None:
         raise NotFoundError(f"there is no table {table!r}", fix="see `eventlake tables`")
-    history = workspace.catalog.history(found.database, found.name)
-    reasons = type_reasons(workspace, found, {event.run_id for event in history if event.change == "added"})
+    history = lake.catalog.history(found.database, found.name)
+    reasons = type_reasons(lake, found, {event.run_id for event in history if event.change == "added"})
     added = {event.column: event for event in history if event.change == "added"}
     retyped = {event.column: event for event in history if event.change == "retyped"}
     columns = []
@@ -110,11 +110,11 @@ def describe(
             entry["reason"] = reasons[column.name]
         columns.append(entry)
     columns += [{"name": key, "type": "string", "partition": True} for key in found.partition_keys]
-    (summary,) = listed(workspace.workspace.engine, lake=name, name=table).tables
+    (summary,) = listed(lake.workspace.engine, lake=name, name=table).tables
     _show_columns(
         columns,
         as_json,
-        _summary(workspace, summary) | {"table": table, "declared": declarations_for(workspace, found)},
+        _summary(lake, summary) | {"table": table, "declared": declarations_for(lake, found)},
     )
 
 
@@ -241,10 +241,8 @@ def _runs_of(workspace: Workspace, name: str | None, limit: int) -> list[Run]:
     """The runs of a source, or of a connection; also of one that is no more."""
     if name is None:
         return workspace.runs.latest(limit)
-    slug, slash, lake = name.partition("/")
-    is_wrong = lake in workspace.settings.wrong_lakes  # of which there are runs that failed for that
-    history = History(workspace.engine, lake) if is_wrong else workspace.lake(lake).runs if slash else workspace.runs
-    return history.latest(limit, workspace.sources.get(slug).id)
+    slug, _, lake = name.partition("/")
+    return workspace.history(lake).latest(limit, workspace.sources.get(slug).id)
 
 
 def _latest_of(workspace: Workspace, name: str) -> str:

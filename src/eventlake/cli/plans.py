@@ -155,7 +155,7 @@ def infer(
     workspace = state.workspace()
     of_source = workspace.sources.get(source)
     sent = library.events_sent(workspace, of_source.id, micros_of(start), micros_of(stop), most)
-    with output.talk.status("reading events…"):
+    with output.talk.status("reading events…"), library.explained():
         plan = inferred(name or of_source.name, (one.event for one in sent))
     library.write_plan(plan, file)
     output.say(f"{file}: {count(len(plan.rules), 'rule')}")

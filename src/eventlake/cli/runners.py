@@ -14,17 +14,17 @@ from eventlake.workspace import Lake, Workspace
 _NAMES = {"emr": "EMR", "emr-serverless": "EMR", "connect": "Spark Connect", "databricks": "Databricks"}
 
 
-def surroundings(workspace: Lake) -> Surroundings:
-    name = _NAMES.get(workspace.settings.runner.kind, "")
+def surroundings(lake: Lake) -> Surroundings:
+    name = _NAMES.get(lake.settings.runner.kind, "")
     return Surroundings(
-        workspace.storage,
-        workspace.archive,
-        workspace.workspace.all_annexes,
-        workspace.folders.stage,
-        workspace.settings.aws.options,
-        workspace.settings.azure.options,
-        workspace.workspace.folder,
-        spark_log(workspace),
+        lake.storage,
+        lake.archive,
+        lake.workspace.all_annexes,
+        lake.folders.stage,
+        lake.settings.aws.options,
+        lake.settings.azure.options,
+        lake.workspace.folder,
+        spark_log(lake),
         talk=lambda text: output.talk.print(f"{name}: {text}", style="dim"),
         busy=output.talk.status,
     )

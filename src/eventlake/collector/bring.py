@@ -47,6 +47,8 @@ class Waiting(NamedTuple):
 
 def bring(workspace: Workspace, patience: float = PATIENCE) -> Waiting:
     """Let the events of a workspace's collector come to the archive; what is still missing."""
+    if not workspace.has_folder:
+        return Waiting({})
     try:
         spool = Spool(workspace.folder)
         return _brought(workspace, spool, patience) if log.waiting(spool.logs) else Waiting({})

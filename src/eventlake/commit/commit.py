@@ -9,6 +9,7 @@ from typing import Any
 
 import msgspec
 
+from eventlake.catalog.mirrored import MirroredCatalog
 from eventlake.commit.manifest import Manifest, path_of
 from eventlake.commit.run_reports import save_report
 from eventlake.commit.schema_files import describe, forget
@@ -47,6 +48,8 @@ def fulfil(lake: Lake, manifest: Manifest, hold: Hold) -> list[dict[str, Any]]:
         _move(lake, manifest)
     hold.confirm()  # else another may have changed the same tables since
     refused = lake.catalog.apply(manifest.tables, run_id=entry.run_id, at=entry.at)
+    if not (manifest.tables or manifest.dropped_tables) and isinstance(lake.catalog, MirroredCatalog):
+        refused += lake.catalog.catch_up(entry.source_id, run_id=entry.run_id, at=entry.at)
     storage.settle()
     lake.ledger.record(entry, hold)
     connection = lake.workspace.connections.of_table(lake.name, entry.source_id)

@@ -43,11 +43,10 @@ class Orders:
         self._now = now
 
     def place(self, lake: str, source_id: str, kind: str, arguments: dict[str, Any], asked_by: str) -> Order:
-        """Ask for something. A sync that is asked for and not begun yet is not asked for twice."""
-        if kind == "sync":
-            for one in self.open(source_id, lake):
-                if one.kind == "sync" and one.status == "waiting" and not one.stop_asked:
-                    return one
+        """Ask for something. What is asked for and not begun yet is not asked for twice."""
+        for one in self.open(source_id, lake):
+            if (one.kind, one.arguments, one.status) == (kind, arguments, "waiting") and not one.stop_asked:
+                return one
         order = Order(
             *(uuid.uuid4().hex, lake, source_id, kind, arguments, asked_by, self._now(), "waiting"),
             *(None, None, None, None, None, None, False),
@@ -69,6 +68,11 @@ class Orders:
         wanted = [tables.orders.c.source_id == source_id] if source_id else []
         wanted += [tables.orders.c.lake == lake] if lake else []
         return self._select(tables.orders.c.status.in_(("waiting", "running")), *wanted)
+
+    def failed(self, since: int) -> list[Order]:
+        """Those that failed since then, oldest first."""
+        table = tables.orders.c
+        return self._select(table.status == "failed", table.finished_at >= since)
 
     def latest(self, limit: int = 100) -> list[Order]:
         """Newest first."""

@@ -26,6 +26,8 @@ if TYPE_CHECKING:
 class Stores:
     """Each is opened when it is asked for."""
 
+    has_folder = True  # of its own, in which a collector may keep what came in; else paths only begin there
+
     def __init__(self, folder: Path, settings: Settings, clock: Clock) -> None:
         self.folder = folder
         self.settings = settings

@@ -78,7 +78,7 @@ class Suppressions:
         options = {"preserve_rowcount": True}
         added = connection.execute(_if_new(connection, tables.suppressions), whole, execution_options=options).rowcount
         if added:
-            _grow(connection)
+            self._grow(connection)
         return added
 
     def restore(self, source_id: str, known: Suppressed) -> int:
@@ -105,9 +105,17 @@ class Suppressions:
             hashes = [subject_hash(subject) for subject in some]
             removed += connection.execute(table.delete().where(*mine, table.c.hash.in_(hashes))).rowcount
         if removed:
-            _grow(connection)
-            _grow(connection, _REMOVALS)
+            self._grow(connection)
+            self._grow(connection, _REMOVALS)
         return removed
+
+    def _grow(self, connection: sa.Connection, name: str = _CHANGES) -> None:
+        """Another version, that no list ever had: after a loss, an older copy of the database may be what counts."""
+        table = tables.policy_versions
+        mine, now = table.c.name == name, self._now()
+        newer = sa.case((table.c.version < now, now), else_=table.c.version + 1)
+        if not connection.execute(table.update().where(mine).values(version=newer)).rowcount:
+            connection.execute(table.insert().values(name=name, version=now))
 
     def latest(self, limit: int = 100, *, skip: int = 0) -> list[Suppression]:
         """Newest first."""
@@ -215,13 +223,6 @@ def _if_new(connection: sa.Connection, table: sa.Table) -> postgresql.Insert | s
     if connection.dialect.name == "postgresql":
         return postgresql.insert(table).on_conflict_do_nothing()
     return sqlite.insert(table).on_conflict_do_nothing()
-
-
-def _grow(connection: sa.Connection, name: str = _CHANGES) -> None:
-    table = tables.policy_versions
-    changed = connection.execute(table.update().where(table.c.name == name).values(version=table.c.version + 1))
-    if not changed.rowcount:
-        connection.execute(table.insert().values(name=name, version=1))
 
 
 def _written(path: Path) -> str:

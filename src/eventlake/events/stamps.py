@@ -82,7 +82,7 @@ def message_id(sent: Any) -> str:
     """
     if isinstance(sent, int) and not isinstance(sent, bool):
         sent = str(sent)
-    if not isinstance(sent, str) or not sent:
+    if not isinstance(sent, str) or not sent.strip():
         return f"api-{uuid.uuid4()}"
     if len(sent) <= MAX_MESSAGE_ID:
         return sent

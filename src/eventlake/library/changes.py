@@ -133,9 +133,7 @@ class Changes:
         if resume:
             requests.rest_of_replay(lake, connection)
             return self._order(connection, "resume", {})
-        if start is not None and stop is not None and start >= stop:
-            raise InvalidSettingsError("the period ends before it begins", fix="give a later end")
-        requests.replay(lake, connection, start, stop, events)  # refuses events that have no table
+        requests.replay(lake, connection, start, stop, events)  # refuses what cannot be
         return self._order(connection, "replay", {"from": start, "to": stop, "events": list(events)})
 
     def order_release(self, name: str) -> Order:
@@ -163,12 +161,17 @@ class Changes:
         return self._order(job.connection, "retype", {"table": table, "column": column, "type": new_type})
 
     def order_rebuild(self, name: str, settings: dict[str, str]) -> Order:
-        wanted = self._workspace.connections.preview(name, settings)
-        return self._order(wanted, "rebuild", {"settings": settings})
+        before, wanted = self._workspace.connections.get(name), self._workspace.connections.preview(name, settings)
+        if wanted.settings == before.settings:
+            raise InvalidSettingsError("that is how it is: nothing would change", fix="give other values")
+        was = before.settings.model_dump(mode="json")
+        return self._order(wanted, "rebuild", {"settings": settings}, before={key: was[key] for key in settings})
 
-    def _order(self, connection: Connection, kind: str, arguments: dict[str, Any]) -> Order:
+    def _order(
+        self, connection: Connection, kind: str, arguments: dict[str, Any], *, before: dict[str, Any] | None = None
+    ) -> Order:
         order = self._workspace.orders.place(connection.lake, connection.source.id, kind, arguments, self._who)
-        self._note(f"order {kind}", connection.full_name, after=arguments or None)
+        self._note(f"order {kind}", connection.full_name, before=before, after=arguments or None)
         return order
 
     def stop_order(self, order_id: str) -> Order:

@@ -1,18 +1,20 @@
 """Where the tasks of each lake are carried out."""
 
+from collections import Counter
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import replace
 from pathlib import Path
-from threading import Lock
+from threading import Lock, Timer
 from typing import Any, Protocol, Self
 
-from eventlake.errors import BusyError
+from eventlake.errors import BusyError, EventLakeError
 from eventlake.runners.base import Runner
 from eventlake.runners.choice import Surroundings, runner_in, runner_of
 from eventlake.tasks.registry import STEPS
 from eventlake.workspace import Lake, Workspace
 
+IDLE = 120.0  # seconds
 _SUBMITTED = ("emr", "emr-serverless", "databricks")
 
 Around = Callable[[Lake], Surroundings]
@@ -55,7 +57,8 @@ class Runners:
     """The runner of each lake, which starts Spark when the first task comes. All are closed at the end.
 
     A process has one Spark. Lakes that ask for the same share it; for another, the one before is stopped, unless a run
-    is using it. May be used from several threads.
+    is using it. What was submitted to a cluster is ended when no run has needed it for a while: it holds a place there,
+    and costs. May be used from several threads.
     """
 
     def __init__(
@@ -64,6 +67,7 @@ class Runners:
         around: Around = quietly,
         *,
         transient: bool = False,
+        idle: float = IDLE,
     ) -> None:
         self._workspace = workspace
         self._around = around
@@ -72,6 +76,9 @@ class Runners:
         self._annexes: dict[tuple[str, str], list[str]] = {}  # that a driver on a cluster was told of
         self._spark: tuple[str, dict[str, str]] | None = None  # master and configuration of the Spark that is there
         self._uses = 0  # of that Spark
+        self._idle = idle
+        self._needed: Counter[tuple[str, str]] = Counter()  # by how many runs, of what was submitted
+        self._endings: dict[tuple[str, str], Timer] = {}
         self._lock = Lock()
 
     def __enter__(self) -> Self:
@@ -81,6 +88,10 @@ class Runners:
         self.close()
 
     def close(self) -> None:
+        with self._lock:
+            endings, self._endings = self._endings, {}
+        for ending in endings.values():
+            ending.cancel()
         made, self._made, self._spark = self._made, {}, None
         with ExitStack() as closing:
             for runner in made.values():
@@ -101,13 +112,37 @@ class Runners:
                 lake = self._workspace.lake(name)
                 self._made[key] = runner_of(settings, self._around(lake), STEPS, transient=self._transient)
             runner = self._made[key]
-        if settings.kind in _SUBMITTED:
-            self._tell_of_annexes(key)
         try:
+            if settings.kind in _SUBMITTED:
+                self._begin(key)
+                self._tell_of_annexes(key)
             yield runner
         finally:
             with self._lock:
                 self._uses -= settings.kind == "spark"
+            if settings.kind in _SUBMITTED:
+                self._end(key)
+
+    def _begin(self, key: tuple[str, str]) -> None:
+        with self._lock:
+            self._needed[key] += 1
+            if ending := self._endings.pop(key, None):
+                ending.cancel()
+
+    def _end(self, key: tuple[str, str]) -> None:
+        with self._lock:
+            self._needed[key] -= 1
+            if not self._needed[key] and key in self._made:
+                self._endings[key] = ending = Timer(self._idle, self._end_if_idle, [key])
+                ending.daemon = True
+                ending.start()
+
+    def _end_if_idle(self, key: tuple[str, str]) -> None:
+        with self._lock:
+            runner = None if self._needed[key] else self._made.get(key)
+        if runner:
+            with suppress(EventLakeError):  # a cluster that is away: its driver gives up by itself
+                runner.close()  # a run that begins at this very moment has it submitted once more
 
     def _tell_of_annexes(self, key: tuple[str, str]) -> None:
         """A driver knows the annexes that there were when it was submitted: where others are, another is."""

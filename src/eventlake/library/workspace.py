@@ -222,6 +222,7 @@ def open(  # noqa: A001 - it is called eventlake.open
         raise InvalidSettingsError("a workspace has a folder, or settings that are given", fix="give one of them")
     if settings is not None:
         found = Workspace(Path.cwd(), opened.read_settings(settings, "settings"))
+        found.has_folder = False  # what another workspace's collector holds there is not its own
     else:
         found = Workspace.open(Path(str(folder)))
     if spark is not None:

@@ -11,6 +11,13 @@ static Span span_of(const Values *values, const Lines *lines, int32_t value)
     return (Span){lines->text + values->start[value], values->length[value]};
 }
 
+/* Whether an id may be nothing but blanks, as one that begins with an escape or a character that is not ASCII may be:
+ * whoever reads the line by itself decides. */
+static bool may_be_blank(Span id)
+{
+    return !id.length || *id.start <= ' ' || *id.start == '\\' || *id.start >= 0x80;
+}
+
 /* Find what each whole line is, by its type and its event; -1 for a line without a type or an id, or without room.
  *
  * A name is the text of the type and a newline; if the event is a text, that and another newline.
@@ -21,7 +28,8 @@ EXPORT void name_lines(Names *names, const Values *values, const Lines *lines, i
     for (int64_t number = 0; number < lines->count; number++) {
         const int32_t *head = lines->heads + number * heads;
         name_of[number] = -1;
-        if (!lines->whole[number] || head[TYPE] < 0 || head[MESSAGE_ID] < 0 || !values->length[head[MESSAGE_ID]])
+        if (!lines->whole[number] || head[TYPE] < 0 || head[MESSAGE_ID] < 0 ||
+            may_be_blank(span_of(values, lines, head[MESSAGE_ID])))
             continue;
         bool has_event = head[EVENT] >= 0;
         Span type = span_of(values, lines, head[TYPE]);

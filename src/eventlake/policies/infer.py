@@ -52,7 +52,9 @@ class _Seen:
             kinds.discard("integer")
         if kinds:
             told["type"] = sorted(kinds) if len(kinds) > 1 else next(iter(kinds))
-        if "object" in kinds and not self.is_open:
+        if "object" in kinds and self.is_open:
+            told["additionalProperties"] = True
+        elif "object" in kinds:
             told["properties"] = {key: inner.schema() for key, inner in sorted(self.members.items())}
             always = sorted(key for key, inner in self.members.items() if inner.times == self.kinds["object"])
             if always and len(kinds) == 1:

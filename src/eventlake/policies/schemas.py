@@ -17,6 +17,7 @@ import msgspec
 from msgspec import Raw, Struct
 
 from eventlake.policies import visits
+from eventlake.policies.short_words import OF_SCHEMAS, OF_VALUES, many_allowed, with_short_words
 from eventlake.policies.trees import Path
 
 MAX_BYTES = 500_000
@@ -39,7 +40,6 @@ _KEYWORDS = frozenset(
     contentEncoding labels key
     """.split()  # noqa: SIM905 - a list would take 50 lines
 )
-_OF_SCHEMAS = ("properties", "patternProperties", "definitions", "dependencies")  # whose members are schemas
 # Keywords that look only at the members of an event that they name.
 _BY_MEMBER = frozenset({"$schema", "$id", "id", "$comment", "title", "description", "labels", "type", "definitions"})
 
@@ -97,7 +97,7 @@ class Schema:
         try:
             if _REFERENCE in written:
                 visits.check(told)
-            self._validator = _validator(told, mask=_VALUE)
+            self._validator = _validator(with_short_words(told), mask=_VALUE)
         except visits.UnboundedError as error:
             raise SchemaError(str(error)) from error
         except _UNUSABLE as error:
@@ -231,9 +231,9 @@ def unknown_keywords(told: Any) -> set[str]:
         return set().union(*map(unknown_keywords, told)) if isinstance(told, list) else set()
     found = {key for key in told if key not in _KEYWORDS}
     for key, value in told.items():
-        if key in _OF_SCHEMAS and isinstance(value, dict):
+        if key in OF_SCHEMAS and isinstance(value, dict):
             found |= set().union(*map(unknown_keywords, value.values()))
-        elif key in _KEYWORDS and key not in ("enum", "const", "default", "examples", "required", "labels"):
+        elif key in _KEYWORDS and key not in OF_VALUES:
             found |= unknown_keywords(value)
     return found
 
@@ -279,8 +279,11 @@ def _found(error: Any) -> Iterator[Found]:
         paths = [(*at, kind.property)]
     else:
         paths = [at]
+    told = str(error.message)[:MAX_DESCRIPTION]
+    if name == "Constant" and (allowed := many_allowed(kind.expected_value)):
+        name, told = "Enum", f"{_VALUE} is none of the {allowed} that are allowed"
     for path in paths:
-        violation = Violation(_TYPES.get(name, name), _dotted(path), str(error.message)[:MAX_DESCRIPTION])
+        violation = Violation(_TYPES.get(name, name), _dotted(path), told)
         yield Found(violation, at if name == "Required" else path)
 
 

@@ -119,13 +119,20 @@ class Transformations:
     def hidden(self, event: dict[str, Any]) -> list[Path]:
         """The places of an event of which nothing may get in as it was sent."""
         sent, part = values_of(event), part_of(event)
-        found: list[Path] = []
-        for one in self._ready:
-            if one.condition.holds(sent):
-                hashes = one.told.hash_properties_configuration
-                found += [_path(text, part) for text in hashes.paths] if hashes else []
-                found += [(part,)] if one.told.allow_properties else []
-        return found
+        return [path for one in self._ready if one.condition.holds(sent) for path in _hidden(one.told, part)]
+
+
+def _hidden(told: Transformation, part: str) -> list[Path]:
+    """What is hashed, replaced or not allowed, and what comes there from elsewhere."""
+    hashes = told.hash_properties_configuration
+    texts = [
+        *(hashes.paths if hashes else ()),
+        *(path for one in told.property_value_transformations for path in one.property_paths),
+        *(one.property_name for one in told.fql_defined_properties),
+    ]
+    found = [*(_path(text, part) for text in texts), *([(part,)] if told.allow_properties else [])]
+    moved = [(_path(one.old_name, part), _path(one.new_name, part)) for one in told.property_renames]
+    return [*found, *(old for old, new in moved if any(trees.meet(new, path) for path in found))]
 
 
 def _looked_at(told: Transformation) -> _Ready:

@@ -12,7 +12,7 @@ import sys
 import threading
 import uuid
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 from typing import Any, TypeVar
 
 from eventlake.errors import EventLakeError, SetupError, TransientError
@@ -111,7 +111,7 @@ class SparkRunner:
             if self._package is None:
                 work = spread.map(lambda task: explaining_errors(function, shared.value, task))
             else:
-                work = spread.mapPartitions(_of_package(function.__module__, function.__name__, shared))
+                work = spread.mapPartitions(_of_package(_alias(self._package), function, shared))
             watch = Watch(JobGroup(spark, group), progress, self._patience)
             try:
                 with watch:
@@ -164,7 +164,10 @@ class SparkRunner:
             there = SparkContext(conf=conf)
         if there is not None:
             if self._package is not None:
-                there.addArchive(f"{self._package}#{ENVIRONMENT}")
+                # The Spark of a cluster outlives us, and its workers keep what they have imported. Each package has a
+                # folder of its own, and, as Spark tells workers apart by their variables, workers of its own.
+                there.addArchive(f"{self._package}#{_alias(self._package)}")
+                there.environment["EVENTLAKE_PACKAGE"] = _alias(self._package)
             return there
         assert self._master  # noqa: S101 - spark-submit, or whoever was there before, knows it
         os.environ["JAVA_HOME"] = str(java_home())  # also in place of one that is empty or too old
@@ -211,22 +214,28 @@ _LOCAL = {
 }
 
 
-def _of_package(module: str, name: str, shared: Any) -> Callable[[Iterator[Any]], Iterator[Any]]:
+def _alias(package: str) -> str:
+    """The folder into which Spark unpacks a package, whose name tells its version."""
+    return f"{ENVIRONMENT}-{PurePosixPath(package).name.removesuffix('.tar.gz')}"
+
+
+def _of_package(alias: str, function: Callable[..., Any], shared: Any) -> Callable[[Iterator[Any]], Iterator[Any]]:
     """What a worker does that finds eventlake in the package.
 
     It is sent whole, for nothing of ours can be imported before it has run. Tasks, and what they share, come to it
     when it asks for them.
     """
+    module, name = function.__module__, function.__name__
 
     def work(tasks: Iterator[Any]) -> Iterator[Any]:
         from pyspark import SparkFiles  # noqa: PLC0415
 
-        library = f"{SparkFiles.get(ENVIRONMENT)}/lib"
+        library = f"{SparkFiles.get(alias)}/lib"
         if library not in sys.path:
             sys.path.insert(0, library)
-        function = getattr(importlib.import_module(module), name)
+        wanted = getattr(importlib.import_module(module), name)
         call = importlib.import_module("eventlake.runners.task_errors").explaining_errors
         for task in tasks:
-            yield call(function, shared.value, task)
+            yield call(wanted, shared.value, task)
 
     return work

@@ -85,11 +85,11 @@ def _make_table(session: Any, lake: str, table: SparkTable) -> None:
     name = _cleared(session, lake, table, "TABLE")
     columns = [*table.columns, *((key, "string") for key in table.partition_keys)]
     path = f"{_literal(table.location)}/{{{','.join(map(_literal, table.files))}}}"
+    partitioned = f"PARTITIONED BY ({', '.join(map(_quoted, table.partition_keys))}) " if table.partition_keys else ""
     session.sql(
         f"CREATE TABLE {name} ({', '.join(f'{_quoted(column)} {kind}' for column, kind in columns)}) USING parquet "
         f"OPTIONS (path {_text(path)}, basePath {_text(table.location)}) "
-        f"PARTITIONED BY ({', '.join(map(_quoted, table.partition_keys))}) "
-        f"TBLPROPERTIES ({_text(_OURS)} = {_text(lake)})"
+        f"{partitioned}TBLPROPERTIES ({_text(_OURS)} = {_text(lake)})"
     )
 
 

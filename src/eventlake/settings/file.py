@@ -77,15 +77,20 @@ def read_settings(values: Mapping[str, Any], where: str) -> Settings:
 
 def _without_wrong_lakes(values: Mapping[str, Any], where: str, error: ValidationError) -> Settings | None:
     """The settings without the lakes of which something is wrong; None if that is not all that is wrong."""
-    wrong = wrong_lakes(error)
-    if not wrong:
-        return None
-    try:
-        settings = Settings(**_without(wrong, values, error))
-    except ValueError:  # as if what is wrong is in a variable
-        return None
-    settings.wrong_lakes.update({name: f"{where}: {mistakes(error, name)}" for name in sorted(wrong)})
-    return settings
+    found: dict[str, str] = {}
+    while wrong := wrong_lakes(error) - found.keys():
+        found |= {name: f"{where}: {mistakes(error, name)}" for name in sorted(wrong)}
+        try:
+            values = _without(wrong, values, error)
+            settings = Settings(**values)
+        except ValidationError as another:  # of what goes together, the first mistake is told first
+            error = another
+        except ValueError:
+            return None
+        else:
+            settings.wrong_lakes.update(found)
+            return settings
+    return None  # what is wrong is not a lake's, or it is in a variable
 
 
 def _without(wrong: Set[str], values: Mapping[str, Any], error: ValidationError) -> dict[str, Any]:

@@ -6,6 +6,7 @@ from urllib.parse import urlsplit
 
 from pydantic import Field, SecretStr, field_validator, model_validator
 
+from eventlake.azure.vault import SCHEME
 from eventlake.settings.section import Secret, Section
 from eventlake.settings.storage import WebAddress
 
@@ -42,6 +43,8 @@ class _Posted(Section):
     @classmethod
     def _web_address(cls, url: SecretStr) -> SecretStr:
         text = url.get_secret_value()
+        if text.startswith(SCHEME):  # as a secret it was looked at already
+            return url
         if not re.fullmatch(r"https?://[^\s/?#]+[!-~]*", text) or not _has_good_port(text):
             raise ValueError("not an address that begins with https:// or http://, of ASCII characters")
         return url
@@ -49,13 +52,13 @@ class _Posted(Section):
 
 class WebhookChannelSettings(_Posted):
     kind: Literal["webhook"] = "webhook"
-    url: SecretStr = Field(description="Where alerts are posted as JSON.")
+    url: Secret = Field(description="Where alerts are posted as JSON.")
     secret: Secret | None = Field(None, description="Key of the signature that each request bears.")
 
 
 class SlackChannelSettings(_Posted):
     kind: Literal["slack"] = "slack"
-    url: SecretStr = Field(description="Incoming webhook of Slack, or of anything that understands the same.")
+    url: Secret = Field(description="Incoming webhook of Slack, or of anything that understands the same.")
 
 
 ChannelSettings = Annotated[

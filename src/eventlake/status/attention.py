@@ -28,6 +28,7 @@ def matters(workspace: Workspace, found: list[ConnectionStatus]) -> list[Matter]
         *_failing(found),
         *_parts(workspace, found),
         *_collector(workspace),
+        *_orders(found),
         *_partial(found),
         *_notices(workspace, found),
     ]
@@ -63,6 +64,18 @@ def _parts(workspace: Workspace, found: list[ConnectionStatus]) -> Iterator[Matt
 def _collector(workspace: Workspace) -> Iterator[Matter]:
     for problem in condition.problems(Spool(workspace.folder)):
         yield Matter("error", f"Collector: {problem}", "What was acknowledged is on its disk.", "/sources")
+
+
+def _orders(found: list[ConnectionStatus]) -> Iterator[Matter]:
+    for one in found:
+        for order in one.failed_orders:
+            fix = f"Fix: {order.fix}. " if order.fix else ""
+            yield Matter(
+                "warning",
+                f"{one.connection.name}: a {order.kind} that {order.asked_by} ordered failed: {order.problem}",
+                f"{fix}The tables are as they were.",
+                f"/runs/{order.run_id}" if order.run_id else f"/connections/{one.connection.full_name}",
+            )
 
 
 def _partial(found: list[ConnectionStatus]) -> Iterator[Matter]:

@@ -6,6 +6,7 @@ from eventlake.control.connections import Connection
 from eventlake.control.due import next_begin
 from eventlake.control.orders import Order
 from eventlake.control.run_lines import STOPPED, RunLine
+from eventlake.timetable import DAY
 from eventlake.workspace import Workspace
 
 
@@ -18,6 +19,7 @@ class ConnectionStatus(NamedTuple):
     running: tuple[RunLine, ...]
     orders: tuple[Order, ...]  # that wait or are being carried out
     next_at: int | None
+    failed_orders: tuple[Order, ...] = ()  # of the last day; not syncs, which the schedule makes up for
 
     @property
     def state(self) -> str:
@@ -55,6 +57,7 @@ def _statuses(
     failed = workspace.runs.last_of_each(status="failed", among=failing) if failing else {}
     running, orders = workspace.runs.lines(None, status="running"), workspace.orders.open()
     now = workspace.clock.now()
+    failed_orders = [one for one in workspace.orders.failed(now - DAY) if one.kind != "sync"]
     found = []
     for connection in connections:
         key = (connection.source.id, connection.lake)
@@ -71,6 +74,7 @@ def _statuses(
                 next_begin(connection.settings.timetable, now, newest, failures=in_a_row)
                 if connection.enabled
                 else None,
+                tuple(order for order in failed_orders if (order.source_id, order.lake) == key),
             )
         )
     return found

@@ -46,6 +46,8 @@ class Wanted(NamedTuple):
     begun: tuple[int, int] | None = None  # when they began
 
     def lakes(self, workspace: Workspace) -> list[Lake]:
+        if self.lake in workspace.settings.wrong_lakes:
+            return []  # what it has cannot be looked at
         return [workspace.lake(self.lake)] if self.lake else list(workspace.lakes.values())
 
     def syncs(self, history: History, having: str, limit: int | None = None) -> list[RunLine]:
@@ -102,7 +104,7 @@ def blocked(workspace: Workspace, wanted: Wanted) -> Kept:
 def _kept(
     workspace: Workspace, wanted: Wanted, what: str, counted: Callable[[Run], Iterator[tuple[tuple[str, ...], int]]]
 ) -> Kept:
-    history = workspace.lake(wanted.lake).runs if wanted.lake else workspace.runs
+    history = workspace.history(wanted.lake or "")
     runs = wanted.syncs(history, what, _REPORTS + 1)
     counts: Counter[tuple[str, ...]] = Counter()
     for run in history.with_ids([run.run_id for run in runs[:_REPORTS]]):

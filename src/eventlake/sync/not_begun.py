@@ -6,16 +6,22 @@ from eventlake.commit.run_reports import save_failure
 from eventlake.control.runs import Runs
 from eventlake.errors import EventLakeError
 from eventlake.reports import report
+from eventlake.settings import DEFAULT_LAKE
 from eventlake.sync.jobs import Job
 from eventlake.workspace import Workspace
 
 
 def refuse_wrong_lake(workspace: Workspace, job: Job) -> None:
-    """Fail a job for a lake of which a setting is wrong; where its report would be kept, only the database knows."""
-    if job.connection.lake in workspace.settings.wrong_lakes:
-        error = workspace.connections.no_lake(job.connection.lake)
-        report_not_begun(workspace, job, error)
-        raise error
+    """Fail a job for a lake of which a setting is wrong, or with the raw archive in such a one.
+
+    Where its report would be kept, only the database knows.
+    """
+    needed = [job.connection.lake, *([] if workspace.settings.archive else [DEFAULT_LAKE])]
+    for name in needed:
+        if name in workspace.settings.wrong_lakes:
+            error = workspace.connections.no_lake(name)
+            report_not_begun(workspace, job, error)
+            raise error
 
 
 def report_not_begun(workspace: Workspace, job: Job, error: EventLakeError) -> None:

@@ -43,6 +43,10 @@ def replay(
     lake: Lake, connection: Connection, start: int | None, stop: int | None, events: Sequence[str] | None = None
 ) -> Job:
     """Load what was received in [start, stop) again, or only some events or calls of it; None is no bound."""
+    if start is not None and stop is not None and start >= stop:
+        raise InvalidSettingsError(
+            "the period ends before it begins, or where it does", fix="give a later end: it is not included"
+        )
     return jobs.replay(connection, start, stop, _tables_of(lake, connection, events) if events else None)
 
 
@@ -72,11 +76,19 @@ def _tables_of(lake: Lake, connection: Connection, events: Sequence[str]) -> fro
     known = {table.table_key for table in lake.catalog.tables(connection.source.id)}
     wanted: set[str] = set()
     for event in events:
-        names = {connection.dialect.event_table(event), *connection.dialect.tables_of_call(event)} & known
+        names = {key for key in known if _is_meant(connection, key, event)}
+        names |= connection.dialect.tables_of_call(event) & known
         if not names:
             raise NotFoundError(f"{connection.name} has no table for the event {event!r}", fix="see `eventlake tables`")
         wanted |= names
     return frozenset(wanted)
+
+
+def _is_meant(connection: Connection, table_key: str, name: str) -> bool:
+    """Whether a table is meant by its own name, or by that of an event. An event may ask for a name of its own."""
+    dialect = connection.dialect
+    table = dialect.table_name(table_key)
+    return name in (table_key, table, f"{dialect.database}.{table}") or table_key == dialect.event_table(name)
 
 
 def retype(lake: Lake, name: str, column: str, new_type: str) -> Job | None:
@@ -152,10 +164,8 @@ def allow(lake: Lake, connection: Connection, names: Sequence[str] | None) -> Jo
 
 def _left_out(connection: Connection, name: str, left_out: set[str]) -> str:
     """The key of the table that is meant by the name of an event, of a call or of a table."""
-    dialect = connection.dialect
     for table_key in sorted(left_out):
-        table = dialect.table_name(table_key)
-        if name in (table_key, table, f"{dialect.database}.{table}") or table_key == dialect.event_table(name):
+        if _is_meant(connection, table_key, name):
             return table_key
     raise NotFoundError(
         f"no table {name!r} of {connection.name} was dropped or refused", fix="see `eventlake drop --list`"

@@ -10,7 +10,7 @@ from eventlake.schema.rescue import Rescued
 def message_id_of_line(event: dict[str, Any], set_aside: list[Rescued], *, file: str, line: int, content: bytes) -> str:
     """The id of an event; if it has none, one that is the same whenever this line of this file is read."""
     sent = event.get("messageId")
-    if type(sent) is str and sent:
+    if type(sent) is str and sent.strip():  # blanks tell nobody apart
         return sent
     if sent is not None and not isinstance(sent, str | dict | list | bytes):
         return exact_json.json_text(sent)  # a number or a boolean: its text identifies it, and fits the column

@@ -34,7 +34,7 @@ def list_runs(
 ) -> list[RunOut]:
     """Runs, newest first."""
     slugs = _slugs(workspace)
-    history = workspace.lake(lake).runs if lake else workspace.runs
+    history = workspace.history(lake or "")
     source_id = workspace.sources.get(source).id if source else None
     found = history.lines(limit, source_id, before=before, status=status)
     return [RunOut.of(run, slugs) for run in found]

@@ -1,20 +1,23 @@
 """The overview, and the search."""
 
+from collections.abc import Iterator
 from datetime import UTC, datetime
+from itertools import islice
 
 from fastapi import APIRouter, Request
 from fastapi.responses import HTMLResponse
 
 from eventlake.control.collected import HOUR
+from eventlake.control.connections import Connection
 from eventlake.library.workspace import Workspace
 from eventlake.status import attention, funnel
 from eventlake.status.connections import statuses
 from eventlake.status.listing import found_columns, listed
 from eventlake.timetable import DAY, SECOND
 from eventlake.web.access import Actor, TheWorkspace
-from eventlake.web.pages import counted
+from eventlake.web.pages import counted, setting_fields
 from eventlake.web.pages.form import Viewer
-from eventlake.web.pages.render import date_of, page
+from eventlake.web.pages.render import NAVIGATION, date_of, page
 
 router = APIRouter(include_in_schema=False)
 _MOST_CONNECTIONS = 50
@@ -43,6 +46,7 @@ def _overview(request: Request, template: str, workspace: Workspace, actor: Acto
         template,
         actor,
         "Overview",
+        has_sources=bool(workspace.sources.all()),
         matters=attention.matters(workspace, found),
         whole=funnel.total(funnels),
         funnels=funnels,
@@ -79,7 +83,11 @@ def search(request: Request, workspace: TheWorkspace, actor: Viewer, q: str = ""
             one for one in workspace.sources.all() if low in one.slug or low in one.name.lower() or low == one.id
         ]
         hits += [("source", one.slug, f"/sources/{one.slug}") for one in sources[:_MOST_HITS]]
-        hits += [("page", name, link) for link, name in _PAGES if low in name.lower()]
+        connections = workspace.connections.all()
+        named = [one.full_name for one in connections if low in one.full_name]
+        hits += [("connection", name, f"/connections/{name}") for name in named[:_MOST_HITS]]
+        hits += [("page", name, link) for link, name in (*NAVIGATION, *_PAGES) if low in name.lower()]
+        hits += islice(_settings(connections, low), _MOST_HITS)
         tables = listed(workspace.engine, text=words, limit=_MOST_HITS).tables
         hits += [("table", one.full_name, f"/tables/{one.lake}/{one.full_name}") for one in tables]
         hits += [
@@ -89,6 +97,17 @@ def search(request: Request, workspace: TheWorkspace, actor: Viewer, q: str = ""
         if words.isdigit():
             hits += [("run", run.run_id, f"/runs/{run.run_id}") for run in workspace.runs.with_id(words)]
     return page(request, "search.html", actor, "", hits=hits, search=words)
+
+
+def _settings(connections: list[Connection], text: str) -> Iterator[tuple[str, str, str]]:
+    """Settings of connections by their names, as the form and as the command line have them."""
+    for connection in connections:
+        for name in type(connection.settings).model_fields:
+            title = setting_fields.title_of(name)
+            if text in name or text in title.lower() or text in name.replace("_", " "):
+                where = "danger" if name in connection.settings.fixed_once_loaded else "settings"
+                found = f"{title} of {connection.full_name}"
+                yield "setting", found, f"/connections/{connection.full_name}#{where}"
 
 
 _PAGES = (

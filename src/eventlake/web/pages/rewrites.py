@@ -72,7 +72,7 @@ def _rebuild(
     change = None
     if problem is None:
         try:
-            change = would_change(workspace, connection, {key: value})
+            change = would_change(workspace, connection, key, value)
         except EventLakeError as error:
             problem = error
     return page(
@@ -88,6 +88,7 @@ def _rebuild(
         value=value,
         now=setting_fields.text_of(connection.settings.model_dump(mode="json").get(key, "")),
         change=change,
+        unfinished=requests.unfinished_replay(workspace.lake(connection.lake), connection),
     )
 
 

@@ -60,7 +60,7 @@ def _listed(request: Request, workspace: Workspace) -> dict[str, Any]:
     given = {key: request.query_params.get(key, "")[:200] for key in names}
     slug, _, lake = given["connection"].partition("/")
     lake = lake or given["lake"]
-    history = workspace.lake(lake).runs if lake else workspace.runs
+    history = workspace.history(lake)
     status = given["status"] if given["status"] in ("running", "finished", "failed") else None
     before = given["before"] if given["before"].isdigit() else None
     source_id = workspace.sources.get(slug).id if slug else None

@@ -55,7 +55,7 @@ def form(
         groups[group].append(
             SettingField(
                 name,
-                _TITLES.get(name) or name.replace("_", " ").capitalize(),
+                title_of(name),
                 (info.description or "").replace("`", ""),
                 (given or {}).get(name, text_of(getattr(settings, name))),
                 _choices(info.annotation),
@@ -63,6 +63,10 @@ def form(
             )
         )
     return Form(groups, groups.pop("Fixed once loaded") if is_loaded else [])
+
+
+def title_of(name: str) -> str:
+    return _TITLES.get(name) or name.replace("_", " ").capitalize()
 
 
 def changed(settings: ConnectionSettings, given: dict[str, str]) -> dict[str, str]:
