@@ -1,5 +1,6 @@
 """A workspace whose database is lost, after every kind of run: the lake gives it back."""
 
+import io
 import json
 import re
 import shutil
@@ -7,6 +8,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 import sqlalchemy as sa
 
@@ -116,6 +119,30 @@ def a_repair(lake: Lake) -> None:
     repair(lake.workspace, lake.connection, found, lake.runner)
 
 
+def a_lost_partition(lake: Lake) -> None:
+    """Which is known to the catalog, and of which no file is left."""
+    lake.sync_of(track("A", "m3", receivedAt="2026-11-14T10:00:00Z"))
+    for file in (lake.root / "segment-data" / "data").rglob("day=2026-11-14/**/*.parquet"):
+        file.unlink()
+    found = verify(lake.workspace, lake.connection, lake.runner)
+    assert found
+    repair(lake.workspace, lake.connection, found, lake.runner)
+
+
+def what_was_taken_over(lake: Lake) -> None:
+    """A table that Segment made, where a connection would make its own."""
+    lake.workspace.connections.add_source("ios", source_id="src2")
+    other = lake.workspace.connections.get("ios")
+    content = io.BytesIO()
+    pq.write_table(pa.table({"message_id": ["o1"], "properties_n": [5]}), content)
+    path = f"{other.dialect.location('track_old')}/day=2026-10-01/hr=09/theirs.parquet"
+    lake.place.storage.write(path, content.getvalue())
+    lake.run(requests.adopt(lake.place, other))
+    event = json.dumps(track("Old", "i1", properties={"n": "n/a"})).encode()
+    lake.workspace.archive.write("segment-logs/src2/1794700800000/1", event)
+    lake.run(jobs.sync(other))
+
+
 def a_lost_index(lake: Lake) -> None:
     for file in (lake.root / "segment-data" / "index").rglob("*.ids"):
         file.unlink()
@@ -153,6 +180,8 @@ KINDS: dict[str, Callable[[Lake], None]] = {
         a_drop_taken_back,
         a_table_refused,
         a_lost_index,
+        a_lost_partition,
+        what_was_taken_over,
         a_failure,
         nothing_new,
         a_connection_that_never_ran,
@@ -174,10 +203,10 @@ def test_a_lost_database_is_given_back_by_the_lake(lake: Lake, kind: str) -> Non
     before = rows_of(lake.workspace)
     again = lost(lake.workspace)
     restored, *others = restore(again, "default")
-    assert len(others) == (kind == "a_connection_that_never_ran")
+    assert len(others) == (kind in ("a_connection_that_never_ran", "what_was_taken_over"))
     assert rows_of(again) == before
     assert (restored.connection.source.slug, restored.is_guessed) == ("web", False)
-    assert restored.runs == len(before["runs"])
+    assert sum(one.runs for one in (restored, *others)) == len(before["runs"])
     assert unknown_sources(again.lake()) == {}
     assert restore(again, "default") == []
     connection = again.connections.get("web")

@@ -16,7 +16,8 @@ from eventlake.schema.types import ColumnType
 Described = dict[str, Any]
 
 SOURCE = "eventlake.source_id"  # a table without it is not ours
-TABLE_KEY = "eventlake.segment_type"
+TABLE_KEY = "eventlake.table_key"
+_KEY_BEFORE = "eventlake.segment_type"  # what tables of earlier versions have in place of it
 POINTER = "eventlake.pointer"
 HISTORY = "eventlake.history"
 _ADOPTED = "eventlake.adopted"  # somebody else made it, and has files in it
@@ -60,7 +61,7 @@ def released(table: Described) -> Described:
     storage = table["StorageDescriptor"]
     columns = [_without(column, POINTER, HISTORY) for column in storage["Columns"]]
     return {
-        **_without(table, SOURCE, TABLE_KEY, _ADOPTED, _INCOMPLETE),
+        **_without(table, SOURCE, TABLE_KEY, _KEY_BEFORE, _ADOPTED, _INCOMPLETE),
         "StorageDescriptor": {**storage, "Columns": columns},
     }
 
@@ -136,7 +137,7 @@ def changed(
         **now,
         "Name": change.table,
         "TableType": "EXTERNAL_TABLE",
-        "Parameters": {**now.get("Parameters", {}), **ours},
+        "Parameters": {**_without(now, _KEY_BEFORE).get("Parameters", {}), **ours},
         "PartitionKeys": _keys(now.get("PartitionKeys", ()), change.partition_keys),
         "StorageDescriptor": {**storage, **_FORMAT, "Columns": columns, "Location": location},
     }
@@ -209,7 +210,7 @@ def _catalog_table(table: Described, root: str) -> CatalogTable:
         table["DatabaseName"],
         table["Name"],
         parameters[SOURCE],
-        parameters.get(TABLE_KEY, table["Name"]),
+        parameters.get(TABLE_KEY) or parameters.get(_KEY_BEFORE, table["Name"]),
         storage["Location"].removeprefix(f"{root}/"),
         tuple(keys_of(table)),
         TableSchema(

@@ -17,7 +17,7 @@ from eventlake.errors import EventLakeError, SignInDeniedError, TransientError
 from eventlake.runners import wire
 from eventlake.runners.connect_errors import explained, is_out_of_reach
 from eventlake.runners.connect_session import Session, differs, working
-from eventlake.runners.connect_worker import RESULT, Told
+from eventlake.runners.connect_worker import RESULT, StepToDo
 from eventlake.runners.node_storage import node_storage
 from eventlake.runners.watch import Progress, Watch
 from eventlake.runners.wire import Request, Steps
@@ -126,7 +126,7 @@ class ConnectRunner:
             bounds.append(bounds[-1] + len(part))
         function = f"{request.step.function.__module__}:{request.step.function.__name__}"
         annexes = [node_storage(annex, with_role=True) for annex in self._annexes()]
-        told = Told(
+        told = StepToDo(
             function, node_storage(self._storage), node_storage(self._archive), annexes, f"{folder}/request", bounds
         )
         self._storage.put(told.path, b"".join(parts))

@@ -23,7 +23,7 @@ NEEDED = ("isal", "jsonschema_rs", "msgspec", "numpy", "pyarrow")  # by every st
 RESULT = "task bigint, result binary"  # as Spark writes a schema
 
 
-class Told(Struct, frozen=True, forbid_unknown_fields=True):
+class StepToDo(Struct, frozen=True, forbid_unknown_fields=True):
     """What a worker is told of a step."""
 
     function: str  # module:name
@@ -49,13 +49,13 @@ def work(content: bytes, batches: Iterable[Any]) -> Iterator[Any]:
 
 @functools.lru_cache(maxsize=1)  # a worker does one step at a time, and mostly several tasks of it
 def _there(content: bytes) -> "_There":
-    return _There(wire.decoded(content, Told, "what a worker is told"))
+    return _There(wire.decoded(content, StepToDo, "what a worker is told"))
 
 
 class _There:
     """A step, as a worker sees it."""
 
-    def __init__(self, told: Told) -> None:
+    def __init__(self, told: StepToDo) -> None:
         module, _, name = told.function.partition(":")
         self.step = Step(getattr(importlib.import_module(module), name), lambda *_: None)
         self._told = told

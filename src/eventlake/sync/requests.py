@@ -6,6 +6,7 @@ from eventlake.catalog.base import CatalogTable
 from eventlake.control.connections import Connection, Connections
 from eventlake.control.leases import Lane
 from eventlake.errors import InvalidSettingsError, NotFoundError
+from eventlake.events import instants
 from eventlake.reports.words import count
 from eventlake.schema.names import RESCUED_COLUMN
 from eventlake.schema.types import ColumnType
@@ -45,7 +46,8 @@ def replay(
     """Load what was received in [start, stop) again, or only some events or calls of it; None is no bound."""
     if start is not None and stop is not None and start >= stop:
         raise InvalidSettingsError(
-            "the period ends before it begins, or where it does", fix="give a later end: it is not included"
+            f"the period ends before it begins: from {instants.to_text(start)} to {instants.to_text(stop)}",
+            fix="give a later end, which is not included in the period",
         )
     return jobs.replay(connection, start, stop, _tables_of(lake, connection, events) if events else None)
 
