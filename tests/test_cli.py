@@ -836,7 +836,7 @@ def test_names_and_paths_stay_whole_in_a_pipe(loaded: Loaded, tmp_path: Path) ->
         ("web --to 2026-11-01", "--from and --to, or --all"),
         ("web --from 2999-01-01", "the period ends before it begins"),
         ("web --from 2026-11-02 --to 2026-11-01", "2026-11-02"),
-        ("web --from 2026-11-01 --to 2026-11-01", "--to is not included"),
+        ("web --from 2026-11-01 --to 2026-11-01", "is not included in the period"),
         ("web --from yesterday --to 2026-11-01", "yesterday"),
         ("web --all --to 2026-11-01", "exclude each other"),
         ("web --all --event Nothing", "'Nothing'"),
