@@ -239,9 +239,19 @@ def _sees_what_it_sends(browser: Any, site: str, page: Page, collector: Collecto
     page.click("summary:has-text('Checkout Completed')")
     opened_event = "details[open]:has(> summary:has-text('Checkout Completed')) > pre"
     assert '"Total Price": 12.5' in page.inner_text(opened_event)
-    with page.expect_response(lambda answer: "_events" in answer.url), page.expect_response("**/_events"):
-        pass  # two more looks at what came
+    page.eval_on_selector(opened_event, "one => { one.style.maxHeight = '60px'; one.scrollTop = 30; }")
+    page.focus("summary:has-text('Checkout Completed')")
+    for _ in range(2):  # more looks at what came
+        with page.expect_response("**/_events"):
+            pass
+    page.wait_for_load_state()
     assert '"Total Price": 12.5' in page.inner_text(opened_event)  # what one reads stays open
+    assert "Checkout Completed" in page.evaluate("document.activeElement.innerText"), "the keyboard is where it was"
+    page.evaluate("getSelection().selectAllChildren(document.querySelector('#events'))")
+    with page.expect_response("**/_events"), page.expect_response("**/_events"):
+        pass
+    assert "Checkout Completed" in page.evaluate("getSelection().toString()"), "what is marked can be copied"
+    page.evaluate("getSelection().removeAllRanges()")
     keep(page, "journey-2-debugger")
 
 
@@ -428,6 +438,36 @@ def test_nothing_of_an_event_runs_or_breaks_a_page(browser: Any, served: Served)
         page.wait_for_load_state("networkidle")
     assert page.locator("td:has-text('<script>')").count() > 0  # it is shown, as text
     assert alarms == []
+    assert said == []
+
+
+def test_the_longest_names_fit_the_smallest_screen(browser: Any, new: tuple[Served, Collector]) -> None:
+    served, _ = new
+    slug = "a" * 100
+    served.place.connections.add_source(slug, name="\u0627\u0644\u0645\u062a\u062c\u0631 " * 30)
+    page, said = opened(browser, viewport={"width": 360, "height": 740})
+    page.goto(f"{served.address}/welcome/{served.place.people.invite(Scope.ADMIN)}")
+    page.fill("#name", "n" * 60)
+    page.fill("#password", PASSWORD)
+    page.click("text=Begin")
+    pages = (
+        "",
+        "runs",
+        "tables",
+        "quality",
+        "health",
+        "alerts",
+        "sources",
+        "connections",
+        "plans",
+        "privacy",
+        "settings",
+    )
+    for path in (*pages, f"sources/{slug}", f"connections/{slug}/default", f"search?q={slug}"):
+        page.goto(f"{served.address}/{path}")
+        page.wait_for_load_state("networkidle")
+        width = page.evaluate("document.documentElement.scrollWidth - document.documentElement.clientWidth")
+        assert width <= 0, f"/{path} is {width} pixels wider than the screen"
     assert said == []
 
 
