@@ -44,6 +44,16 @@ def import_(
     _tell_doubts(plan)
 
 
+def _write(plan: Plan, file: Path) -> None:
+    left_out = library.write_plan(plan, file)
+    output.say(f"{file}: {count(len(plan.rules), 'rule')}")
+    if left_out:
+        words = ", ".join(sorted(left_out))
+        output.talk.print(
+            output.printable(f"A spreadsheet has no place for {words}, which the plan has; .json has all.")
+        )
+
+
 @app.command()
 def export(
     name: Name,
@@ -55,8 +65,7 @@ def export(
     Example: eventlake plan export Shop shop-plan.csv
     """
     plan = _plans().get(name, version)
-    library.write_plan(plan, file)
-    output.say(f"{file}: {count(len(plan.rules), 'rule')}")
+    _write(plan, file)
 
 
 @app.command("list")
@@ -157,8 +166,7 @@ def infer(
     sent = library.events_sent(workspace, of_source.id, micros_of(start), micros_of(stop), most)
     with output.talk.status("reading events…"), library.explained():
         plan = inferred(name or of_source.name, (one.event for one in sent))
-    library.write_plan(plan, file)
-    output.say(f"{file}: {count(len(plan.rules), 'rule')}")
+    _write(plan, file)
     output.talk.print(
         f"Correct it, then `eventlake plan import {file}` and `eventlake plan connect {plan.name!r} {source}`."
     )

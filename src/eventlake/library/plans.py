@@ -95,22 +95,27 @@ def _schema(file: Path) -> Any:
         raise PlanError(f"{file.name}: not JSON: {error}") from error
 
 
-def write_plan(plan: Plan, path: Path) -> None:
-    """Write a plan to a file (.json or .csv), or to a folder with a schema in each file."""
+def write_plan(plan: Plan, path: Path) -> set[str]:
+    """Write a plan to a file (.json or .csv), or to a folder with a schema in each file.
+
+    Gives the keywords of its schemas that this form has no place for.
+    """
     if path.suffix.lower() == ".csv":
         path.write_text(plan_csv.encoded(plan), encoding="utf-8", newline="")
-    elif path.suffix.lower() == ".json":
+        return plan_csv.left_out(plan)
+    if path.suffix.lower() == ".json":
         path.write_bytes(plans.encoded(plan))
-    else:
-        for rule in plan.rules:
-            version = f".v{rule.version}" if rule.version != 1 else ""
-            # Of an event that is called "Order.v2", the dot must not look like that of a version.
-            name = re.sub(r"\.(?=v\d+$)", "%2E", rule.key.replace("%", "%25").replace("/", "%2F"))
-            below = f"{rule.type.lower()}/{name}" if rule.key else rule.type.lower()
-            below = f"{below}{version}.json"
-            file = path / below
-            file.parent.mkdir(parents=True, exist_ok=True)
-            file.write_bytes(msgspec.json.format(msgspec.json.encode(rule.json_schema), indent=2) + b"\n")
+        return set()
+    for rule in plan.rules:
+        version = f".v{rule.version}" if rule.version != 1 else ""
+        # Of an event that is called "Order.v2", the dot must not look like that of a version.
+        key = rule.key.replace("%", "%25").replace("/", "%2F").replace("\0", "%00")
+        name = re.sub(r"\.(?=v\d+$)", "%2E", key)
+        below = f"{rule.type.lower()}/{name}" if rule.key else rule.type.lower()
+        file = path / f"{below}{version}.json"
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_bytes(msgspec.json.format(msgspec.json.encode(rule.json_schema), indent=2) + b"\n")
+    return set()
 
 
 class Sent(NamedTuple):

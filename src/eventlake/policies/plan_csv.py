@@ -24,6 +24,10 @@ COLUMNS = (
     "Property Data Type",
     "Permitted Values",
 )
+_ABOUT = ("Event Type", "Event Name", "Event Version", "Property Name")
+_HAS_COLUMNS = frozenset(
+    {"$schema", "type", "properties", "required", "description", "items", "enum", "pattern", "format"}
+)
 MAX_BYTES = 15_000_000  # as at Segment's
 MAX_ROWS = 100_000
 
@@ -40,16 +44,24 @@ def decoded(name: str, content: bytes) -> Plan:
         text = content.decode("utf-8-sig")
     except UnicodeDecodeError as error:
         raise PlanError(f"not UTF-8: byte {error.start}") from error
-    rows = csv.reader(io.StringIO(text, newline=""))
+    rows = csv.reader(io.StringIO(text, newline=""), strict=True)
     events: dict[tuple[str, str, int], dict[str, Any]] = {}
+    told: dict[tuple[str, ...], int] = {}  # in which line what a row is about was told
     problems: list[str] = []
     try:
-        places = _places(next(rows, []))
+        header = next(rows, [])
+        places = _places(header)
         for row in rows:
             if rows.line_num > MAX_ROWS:
                 raise PlanError(f"more than {MAX_ROWS:,} rows")
             try:
-                _take({column: row[place].strip() for column, place in places.items() if place < len(row)}, events)
+                if any(cell.strip() for cell in row[len(header) :]):
+                    raise ValueError(f"there are {len(row)} cells, and {len(header)} columns")
+                cells = {column: row[place].strip() for column, place in places.items() if place < len(row)}
+                about = tuple(cells.get(column, "") for column in _ABOUT)
+                if cells.get("Property Name") and told.setdefault(about, rows.line_num) != rows.line_num:
+                    raise ValueError(f"{cells['Property Name']!r} is in line {told[about]} already")
+                _take(cells, events)
             except ValueError as error:
                 problems.append(f"line {rows.line_num}: {error}")
     except csv.Error as error:
@@ -171,6 +183,24 @@ def encoded(plan: Plan) -> str:
             told.insert(0, ("", "", "required" if part in schema.get("required", ()) else "", "", ""))
         rows.writerows([*head, *row] for row in told)
     return out.getvalue()
+
+
+def left_out(plan: Plan) -> set[str]:
+    """Keywords of a plan for which a spreadsheet has no column, and which its CSV therefore lacks."""
+    return set().union(*(_left_out(rule.json_schema) for rule in plan.rules))
+
+
+def _left_out(schema: Any) -> set[str]:
+    if not isinstance(schema, dict):
+        return set()
+    found = schema.keys() - _HAS_COLUMNS
+    if schema.get("format", "date-time") != "date-time":
+        found = found | {"format"}
+    if not all(isinstance(one, str) for one in schema.get("enum", ())):
+        found = found | {"enum"}
+    properties = schema.get("properties")
+    inner = [*(properties.values() if isinstance(properties, dict) else ()), schema.get("items")]
+    return found.union(*map(_left_out, inner))
 
 
 def _rows(schema: Any, path: Path) -> Iterator[Iterable[str]]:
