@@ -318,7 +318,7 @@ def test_what_azure_would_refuse_is_refused_before(tmp_path: Path, what: str) ->
     text, told = WRONG[what]
     (tmp_path / CONFIG).write_text(f'workspace_id = "w"\n[lake]\n{text}\n')
     with pytest.raises(ConfigurationError) as caught:
-        Workspace.open(tmp_path)
+        Workspace.open(tmp_path).lake()
     assert told in caught.value.problem
     assert '"x"' not in str(caught.value)
 

@@ -119,7 +119,7 @@ def test_a_bucket_that_is_not_there_is_a_wrong_setting(gcs: Google) -> None:
 def test_settings_that_cannot_be_right_are_named(tmp_path: Path, settings: str, told: str) -> None:
     (tmp_path / CONFIG).write_text(f'workspace_id = "w"\n{settings}\n')
     with pytest.raises(ConfigurationError) as caught:
-        Workspace.open(tmp_path)
+        Workspace.open(tmp_path).lake()
     assert told in caught.value.problem
     assert "s3cr3t" not in str(caught.value)
 

@@ -223,6 +223,8 @@ def open(  # noqa: A001 - it is called eventlake.open
     if settings is not None:
         found = Workspace(Path.cwd(), opened.read_settings(settings, "settings"))
         found.has_folder = False  # what another workspace's collector holds there is not its own
+        if DEFAULT_LAKE in found.settings.wrong_lakes:
+            raise found.connections.no_lake(DEFAULT_LAKE)
     else:
         found = Workspace.open(Path(str(folder)))
     if spark is not None:
