@@ -955,6 +955,32 @@ def test_a_bucket_that_slows_us_down_is_asked_again(on_aws: OnAws) -> None:
     assert Overloaded.requests == ["/bucket/lake/one"] * 3
 
 
+@pytest.mark.parametrize(
+    ("status", "code", "kind", "fix"),
+    [
+        (503, "SlowDown", TransientError, "takes no more requests now"),
+        (403, "RequestTimeTooSkewed", PermissionMissingError, "set the clock"),
+        (400, "ExpiredToken", PermissionMissingError, "sign in again"),
+    ],
+)
+def test_what_a_bucket_goes_on_refusing_is_told_with_what_to_do(
+    on_aws: OnAws, status: int, code: str, kind: type[Exception], fix: str
+) -> None:
+    class Refusing(Overloaded):
+        def do_GET(self) -> None:
+            self.answer(status, f"<Error><Code>{code}</Code><Message>told so</Message></Error>".encode())
+
+    with ThreadingHTTPServer(("127.0.0.1", 0), Refusing) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        options = S3Options(f"http://127.0.0.1:{server.server_port}", path_style=True, aws=AwsOptions(REGION))
+        try:
+            with pytest.raises(kind) as caught:
+                S3Storage("s3://bucket/lake", options).read("one")
+        finally:
+            server.shutdown()
+    assert fix in caught.value.fix  # type: ignore[attr-defined]
+
+
 def slowed_down(service: Any, method: str, times: int, refuse: Callable[[], Any]) -> Any:
     """A service, as it is when it takes no more requests for a moment."""
     answer, left = getattr(service, method), [times]

@@ -15,7 +15,8 @@ from eventlake.errors import (
 
 _ENDED = {"ExpiredToken", "ExpiredTokenException", "RequestExpired"}
 _UNKNOWN = {"InvalidAccessKeyId", "InvalidClientTokenId", "SignatureDoesNotMatch", "UnrecognizedClientException"}
-_NOT_ALLOWED = {"403", "AccessDenied", "AccessDeniedException", *_ENDED, *_UNKNOWN}
+_SKEWED = "RequestTimeTooSkewed"
+_NOT_ALLOWED = {"403", "AccessDenied", "AccessDeniedException", _SKEWED, *_ENDED, *_UNKNOWN}
 _TOO_MANY = {"Throttling", "ThrottlingException", "TooManyRequestsException", "RequestLimitExceeded", "SlowDown"}
 PAST_A_LIMIT = "ResourceNumberLimitExceededException"
 NOT_TAKEN = (PAST_A_LIMIT, "InvalidInputException", "ValidationException")  # of what a catalog is asked to hold
@@ -87,15 +88,22 @@ def explained(error: Exception, what: str, options: AwsOptions) -> EventLakeErro
         return CatalogLimitError(f"could not {what}: {error}", fix="make room, or ask AWS for a higher limit")
     if name in _WRONG:
         return InvalidSettingsError(f"could not {what}: {error}", fix="correct the settings of aws and s3")
-    if code_of(error) in _TOO_MANY:
-        return TransientError(
-            f"could not {what}: {error}",
-            fix="run it again in some minutes: AWS takes no more requests now; if it goes on, let fewer syncs run at "
-            "once, or ask AWS for a higher rate",
-        )
+    if (busy := too_many(code_of(error), what, str(error))) is not None:
+        return busy
     if type(error).__module__.startswith(_LIBRARIES):
         return TransientError(f"could not {what}: {error}", fix="check the network, then run it again")
     return None
+
+
+def too_many(code: str, what: str, answer: str) -> TransientError | None:
+    """The error for an answer that says that there are too many requests; None if it says something else."""
+    if code not in _TOO_MANY:
+        return None
+    return TransientError(
+        f"could not {what}: {answer}",
+        fix="run it again in some minutes: AWS takes no more requests now; if it goes on, let fewer syncs run at "
+        "once, or ask AWS for a higher rate",
+    )
 
 
 def is_refusal(code: str) -> bool:
@@ -110,6 +118,11 @@ def refused(operation: str, code: str, answer: str, what: str) -> PermissionMiss
             f"may not {what}, because the session has ended: {answer}",
             fix="sign in again, for example with `aws sso login`, then run it again: nothing is lost. For long runs, "
             "set aws.role_arn: eventlake assumes the role again before its session ends",
+        )
+    if code == _SKEWED:
+        return SignInDeniedError(
+            f"may not {what}, because the clock of this machine is wrong: {answer}",
+            fix="set the clock, or let NTP do it, then run it again: nothing is lost",
         )
     if code in _UNKNOWN:
         return SignInDeniedError(

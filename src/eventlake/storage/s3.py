@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from urllib.parse import urlsplit
 
 from eventlake.aws.refusals import code_of as aws_code
-from eventlake.aws.refusals import explained, is_refusal, refused
+from eventlake.aws.refusals import explained, is_refusal, refused, too_many
 from eventlake.aws.service import Service
 from eventlake.aws.session import AwsOptions, client, session
 from eventlake.errors import InvalidSettingsError, TransientError
@@ -123,6 +123,8 @@ class S3Storage(ObjectStorage):
         if isinstance(error, PermissionDeniedError | UnauthenticatedError) or is_refusal(code):
             return refused(_OPERATIONS[request], code, message_of(error), what)
         if isinstance(error, BaseError):
+            if (busy := too_many(code, what, message_of(error))) is not None:
+                return busy
             return TransientError(f"could not {what}: {message_of(error)}", fix="check the network, then run it again")
         return explained(error, what, self.options.aws)
 
