@@ -17,7 +17,7 @@ import pytest
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
-from conftest import EXAMPLES, IN_BUCKETS, ON_POSTGRES, InProcess, Lake, SetClock, track
+from conftest import EXAMPLES, IN_BUCKETS, ON_POSTGRES, InProcess, Lake, SetClock, settings_of_new_lake, track
 from crash_job import killed_at
 from eventlake.audit.restore import restore
 from eventlake.audit.verify import verify
@@ -36,16 +36,19 @@ from stepwise import BUSY, Stepwise
 CHANGED = [track("A", "m1"), track("A", "m2", properties={"n": 2}), track("B", "m3", properties={"fresh": 1})]
 NEW = [track("A", "m4", properties={"fresh": "one"}), track("B", "m5", properties={"fresh": "two"}), track("A", "m1")]
 LATER = [track("C", "m6"), track("B", "m7", properties={"fresh": 3})]
+DISCARDS = "rudder_discards"  # has a row for each value that its cell does not hold
 MESSAGES = [f"m{number}" for number in range(1, 9)]
 
 
-def filled(folder: Path) -> Lake:
+def filled(folder: Path, dialect: str) -> Lake:
     """A lake in which a raw file has grown since it was loaded, with another one that is new.
 
     A sync and a replay both find a message that is not in the lake, with a column that is not there: of whole numbers
     for the replay, of text for the sync. With days of its own for a part each, the replay has two parts.
     """
-    lake = Lake(folder, InProcess(), clock=SetClock())
+    section = settings_of_new_lake() or "[lake]\n"
+    new = section.replace("[lake]\n", f'[lake]\ndialect = "{dialect}"\n')
+    lake = Lake(folder, InProcess(), clock=SetClock(), settings=new)
     lake.put(track("A", "m8", receivedAt="2026-11-13T10:00:00Z"), day="2026-11-13")
     lake.put(*CHANGED[:2], b"broken", name="changed.gz")
     lake.sync()
@@ -54,17 +57,17 @@ def filled(folder: Path) -> Lake:
     return lake
 
 
-@pytest.fixture(scope="module")
-def another(tmp_path_factory: pytest.TempPathFactory) -> Callable[[], Lake]:
+@pytest.fixture(scope="module", params=["segment", pytest.param("rudderstack", marks=pytest.mark.long)])
+def another(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Callable[[], Lake]:
     """Makes such lakes, all alike."""
     folder = tmp_path_factory.mktemp("beside")
-    first = filled(folder / "first")
+    first = filled(folder / "first", request.param)
     first.workspace.engine.dispose()
 
     def made() -> Lake:
         place = folder / f"{len(list(folder.iterdir()))}"
         if IN_BUCKETS or ON_POSTGRES:  # which are not copied with the folder
-            return filled(place)
+            return filled(place, request.param)
         shutil.copytree(first.workspace.folder, place)
         return Lake(place, InProcess(), clock=SetClock("2026-11-15T13:00:00Z"))
 
@@ -73,19 +76,37 @@ def another(tmp_path_factory: pytest.TempPathFactory) -> Callable[[], Lake]:
 
 def check(lake: Lake) -> None:
     """Every message is there once, with its values, and everything agrees."""
-    rows = [row for rows in lake.all_rows().values() for row in rows]
-    assert Counter(row["message_id"] for row in rows) == Counter(MESSAGES)
-    fresh = {row["message_id"]: _value(row) for row in rows if _value(row) is not None}
-    assert fresh == {"m3": "1", "m4": "one", "m5": "two", "m7": "3"}
+    found = lake.all_rows()
+    of_calls = found.pop("tracks", None)
+    assert _ids(lake, found) == Counter(MESSAGES)
+    assert of_calls is None or Counter(row["id"] for row in of_calls) == Counter(MESSAGES)
+    fresh = {
+        row[_message_column(lake, table)]: _value(row)
+        for table, rows in found.items()
+        for row in rows
+        if table != DISCARDS and _value(row) is not None
+    }
+    discarded = {row["row_id"]: row["column_value"] for row in found.get(DISCARDS, ()) if row["column_name"] == "fresh"}
+    assert fresh | discarded == {"m3": "1", "m4": "one", "m5": "two", "m7": "3"}
     assert verify(lake.workspace, lake.connection, lake.runner) == []
     assert not lake.place.runs.unfinished("src1")
     assert not lake.staged()
 
 
+def _message_column(lake: Lake, table: str) -> str:
+    return lake.connection.dialect.columns(table).message_column
+
+
+def _ids(lake: Lake, found: dict[str, list[dict[str, Any]]]) -> Counter[str]:
+    """How often each message has a row in the tables of events."""
+    tables = found.keys() - {DISCARDS}
+    return Counter(row[_message_column(lake, table)] for table in tables for row in found[table])
+
+
 def _value(row: dict[str, Any]) -> str | None:
     """What was sent as `fresh`, from the cell or from what is kept beside it."""
     rescued = json.loads(row.get("_rescued_data") or "{}").get("/properties/fresh", {}).get("value")
-    value = row.get("properties_fresh") if rescued is None else rescued
+    value = row.get("properties_fresh", row.get("fresh")) if rescued is None else rescued
     return None if value is None else str(value)
 
 
@@ -117,6 +138,10 @@ def test_in_many_orders_of_steps_every_message_is_there_once(another: Callable[[
     driven(another(), turns)
 
 
+def _key(lake: Lake, name: str) -> str:
+    return next(table.table_key for table in lake.place.catalog.tables() if table.name == name)
+
+
 class Reader:
     """Somebody who looks at the lake again and again while runs go on."""
 
@@ -127,16 +152,20 @@ class Reader:
 
     def look(self) -> None:
         """No row that was there is gone, none is half or there twice, and columns are only appended."""
-        queried = Counter(row["message_id"] for rows in self._lake.all_rows().values() for row in rows)
+        found = self._lake.all_rows()
+        found.pop("tracks", None)  # where each has a second row
+        queried = _ids(self._lake, found)
         assert set(queried) >= self._messages
         assert set(queried.values()) <= {1}
         self._messages = set(queried)
-        folder = self._lake.root / "segment-data" / "data"
-        listed: Counter[str] = Counter()
-        for path in self._lake.data_files():
-            with suppress(FileNotFoundError):  # it was replaced since it was listed
-                listed.update(pq.read_table(folder / path, partitioning=None).column("message_id").to_pylist())
-        assert set(listed) >= self._messages
+        listed: set[str] = set()
+        for table in found.keys() - {DISCARDS}:
+            folder = self._lake.root / self._lake.connection.dialect.location(_key(self._lake, table))
+            for path in folder.rglob("*.parquet"):
+                with suppress(FileNotFoundError):  # it was replaced since it was listed
+                    column = pq.read_table(path, partitioning=None).column(_message_column(self._lake, table))
+                    listed.update(column.to_pylist())
+        assert listed >= self._messages
         columns = {
             table.name: tuple(column.name for column in table.schema.columns)
             for table in self._lake.place.catalog.tables()
@@ -247,7 +276,7 @@ def test_a_sync_is_committed_while_a_replay_goes_on_which_is_not_made_again_for_
 
 @pytest.mark.parametrize("step", ["stage", "dedupe", "publish"])
 def test_a_replay_that_loads_what_a_sync_may_have_loaded_meanwhile_is_made_again(tmp_path: Path, step: str) -> None:
-    lake = filled(tmp_path / "workspace")
+    lake = filled(tmp_path / "workspace", "segment")
 
     def sync() -> None:
         runner, lake.runner = lake.runner, InProcess()

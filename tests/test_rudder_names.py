@@ -1,6 +1,7 @@
 """Names as RudderStack makes them, case by case, and what holds for all of them."""
 
 import re
+from pathlib import Path
 
 import pytest
 from hypothesis import example, given
@@ -114,3 +115,11 @@ def test_what_was_named_once_keeps_its_name(text: str, rules: NameRules) -> None
     assert re.fullmatch("[a-z0-9_]+", event)
     assert names.event_name(event, rules) == event
     assert not names.table_name(text, rules)[0].isdigit()
+
+
+def test_the_page_has_all_reserved_words_and_each_gets_an_underscore() -> None:
+    page = (Path(__file__).parent.parent / "docs" / "coming-from-rudderstack.md").read_text()
+    words = page.partition("<!-- reserved -->")[2].partition("<!-- /reserved -->")[0].strip().rstrip(".")
+    named = [word.strip() for word in words.split(",")]
+    assert (len(named), set(named)) == (137, set(names.RESERVED))
+    assert [names.escaped(word) for word in named] == [f"_{word}" for word in named]

@@ -94,7 +94,8 @@ SIGN_UP = {
 
 
 def filled(row: dict[str, Any]) -> dict[str, Any]:
-    return {name: cell for name, cell in row.items() if cell is not None}
+    """The cells of a row that are not null, without what is kept beside them."""
+    return {name: cell for name, cell in row.items() if cell is not None and name != "_rescued_data"}
 
 
 def test_two_batches_give_the_rows_that_theirs_would(lake: Lake) -> None:
@@ -157,12 +158,20 @@ def test_two_batches_give_the_rows_that_theirs_would(lake: Lake) -> None:
         ORDER,
     )
     assert (second[0]["books"]["loaded"], second[0]["books"]["duplicates"]) == (3, 1)
-    assert [row["age"] for row in lake.rows("identifies")] == [41, 41]
+    of_later = {**of_event, "id": "m3", "received_at": at("2026-11-15T11:00:00")}
+    assert [filled(row) for row in lake.rows("tracks")] == [of_event, of_later]
+    assert [filled(row) for row in lake.rows("order_completed")] == [
+        {**of_event, **own},
+        {**of_later, "gift": True, "shipped": at("2026-03-02T00:00:00")},
+    ]
+    nobody = {name: cell for name, cell in of_user.items() if name != "email"}
+    assert [filled(row) for row in lake.rows("identifies")] == [
+        {"id": "m2", "user_id": "u1", **of_user},
+        {"id": "m4", "user_id": " ", **nobody},
+    ]
     assert [row["id"] for row in lake.rows("users")] == ["u1"], "who is not named has no row among the users"
-    newest = filled(lake.rows("order_completed")[-1])
-    assert (newest["gift"], newest["shipped"]) == (True, at("2026-03-02T00:00:00"))
-    assert "order_total" not in newest
-    assert filled(lake.row("groups")).items() >= {"id": "m5", "group_id": "g1", "plan": "pro", **STAMPS}.items()
+    group = {"id": "m5", "group_id": "g1", "plan": "pro", "received_at": at("2026-11-15T11:00:00"), "uuid_ts": loaded}
+    assert filled(lake.row("groups")) == {**group, **STAMPS}
     told = [
         (r["table_name"], r["row_id"], r["column_name"], r["column_value"], r["reason"])
         for r in lake.rows_of_discards()
@@ -255,8 +264,9 @@ def test_other_engines_read_the_files_without_hints(tmp_path: Path, spark: Spark
     read = ds.dataset(files).to_table(columns=columns).sort_by("id").to_pylist()
     assert [tuple(row.values()) for row in read] == expected
     session = SparkSession.builder.getOrCreate()
-    rows = session.read.option("mergeSchema", True).parquet(*files).select(*columns).orderBy("id").collect()
-    assert [(row.id, row.n, row.d) for row in rows] == [row[:3] for row in expected]
+    found = session.read.option("mergeSchema", True).parquet(*files).orderBy("id")
+    rows = found.selectExpr("id", "n", "d", "unix_micros(t) as t").collect()
+    assert [tuple(row) for row in rows] == [(*row[:3], micros_of(row[3]) if row[3] else None) for row in expected]
     parquet = pq.ParquetFile(files[0]).schema.column(pq.read_schema(files[0]).names.index("t"))
     assert "isAdjustedToUTC=true, timeUnit=microseconds" in str(parquet.logical_type)
 
@@ -573,6 +583,17 @@ def rows_but_times(lake: Lake) -> dict[str, Any]:
         )
         for table, rows in lake.all_rows().items()
         if rows
+    }
+
+
+@in_folders
+def test_what_is_under_way_lies_where_theirs_does(tmp_path: Path) -> None:
+    lake = rudder(tmp_path / "workspace")
+    lake.put(track("A", "m1"))
+    assert killed_at(lake.workspace.folder, "sync", 10).was_killed
+    assert (lake.root / "rudder-warehouse-staging-logs").is_dir()
+    assert {path.name for path in lake.root.iterdir()} <= {
+        *("rudder-warehouse-staging-logs", "rudder-datalake", "eventlake", "segment-logs")
     }
 
 
