@@ -111,8 +111,13 @@ class EmrStep:
         cluster = self._emr.cluster(self._cluster_id)["Status"]
         return lost(self._cluster_id, cluster, self._logs) if is_gone(cluster) else None
 
+    def _has_ended(self) -> bool:
+        with suppress(EventLakeError):  # who may not look at it ends it all the same
+            return self.status().state in (State.ENDED, State.FAILED)
+        return False
+
     def stop(self) -> None:
-        if self._step_id and self.status().state in (State.WAITING, State.RUNNING):
+        if self._step_id and not self._has_ended():
             self._emr.ask(
                 "cancel_steps",
                 f"cancel step {self._step_id}",
