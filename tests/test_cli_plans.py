@@ -92,6 +92,16 @@ def test_a_plan_is_tried_on_what_was_sent(folder: Folder) -> None:
     )
 
 
+def test_a_raw_file_whose_folder_names_no_day_is_read_whatever_the_period(folder: Folder, tmp_path: Path) -> None:
+    elsewhere = tmp_path / "elsewhere" / "raw"
+    elsewhere.parent.mkdir()
+    elsewhere.write_bytes(ndjson(track("Elsewhere", "m9", receivedAt="2026-11-15T12:00:00Z")))
+    folder.ask("import", "web", "--in-place", str(elsewhere.parent))
+    file = plan_file(folder)
+    found = folder.run_here("plan", "check", file, "--source", "web", "--from", "2026-11-15T11:30:00Z", "--json")
+    assert json.loads(found.out)["events"] == 2
+
+
 @pytest.mark.parametrize(
     ("content", "told"),
     [

@@ -136,8 +136,8 @@ def events_sent(
     whole = whole_archive(workspace.archive, annexes)
     files = [*archive.raw_files(workspace.archive, source_id), *(file for annex in annexes for file in annex.wanted())]
     for file in sorted(files, key=lambda file: (archive.day_micros(file.path), file.path), reverse=True):
-        if start is not None and archive.day_micros(file.path) + 2 * DAY <= start:
-            break  # nothing is put into the archive long before it is received
+        if start is not None and 0 < archive.day_micros(file.path) <= start - 2 * DAY:
+            continue  # nothing is put into the archive long before it is received; where no day is told, it is read
         try:
             with opened(whole, file.path) as raw:
                 for block in read_lines(raw):
