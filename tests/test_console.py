@@ -360,8 +360,15 @@ def test_what_a_setting_would_change_is_told_before_it_does(fresh: Browser) -> N
 def test_an_order_is_placed_once_and_one_that_fails_is_told_until_the_day_is_over(fresh: Browser) -> None:
     here = "/connections/web/default"
     for _ in range(2):
-        fresh.send(f"{here}/rebuild", key="date_partition", value="day")
-    assert len(fresh.place.orders.open()) == 1
+        fresh.send(f"{here}/rebuild", key="datePartition", value="day")  # as Segment calls it
+    (order,) = fresh.place.orders.open()
+    entry = fresh.place.audit_log.latest(1)[0]
+    assert (entry.action, entry.before, entry.after) == (
+        "order rebuild",
+        {"date_partition": "day_hour"},
+        {"settings": {"datePartition": "day"}},
+    )
+    assert order.kind == "rebuild"
     for path in fresh.place.archive.files("segment-logs/src1"):
         fresh.place.archive.delete(path.path)
     carry_out(fresh.place)

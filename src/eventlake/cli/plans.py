@@ -143,7 +143,7 @@ def check(
     else:
         output.table(None, ("event", "violation", "field", "events"), [tuple(row.values()) for row in rows])
         blocked = ", ".join(f"{number:,} {reason}" for reason, number in found.blocked.items()) or "none"
-        output.say(f"{found.events:,} events tried; blocked: {blocked}")
+        output.say(f"{count(found.events, 'event')} tried; blocked: {blocked}")
     if rows or found.blocked:
         raise typer.Exit(1)
 

@@ -164,8 +164,9 @@ class Changes:
         before, wanted = self._workspace.connections.get(name), self._workspace.connections.preview(name, settings)
         if wanted.settings == before.settings:
             raise InvalidSettingsError("that is how it is: nothing would change", fix="give other values")
-        was = before.settings.model_dump(mode="json")
-        return self._order(wanted, "rebuild", {"settings": settings}, before={key: was[key] for key in settings})
+        was, will_be = _settings(before), _settings(wanted)
+        changed = {key: value for key, value in was.items() if value != will_be[key]}  # by our names, also of Segment's
+        return self._order(wanted, "rebuild", {"settings": settings}, before=changed)
 
     def _order(
         self, connection: Connection, kind: str, arguments: dict[str, Any], *, before: dict[str, Any] | None = None

@@ -73,7 +73,7 @@ def _orders(found: list[ConnectionStatus]) -> Iterator[Matter]:
             yield Matter(
                 "warning",
                 f"{one.connection.name}: a {order.kind} that {order.asked_by} ordered failed: {order.problem}",
-                f"{fix}The tables are as they were.",
+                f"{fix}Nothing is lost, and it is not tried again by itself.",
                 f"/runs/{order.run_id}" if order.run_id else f"/connections/{one.connection.full_name}",
             )
 
